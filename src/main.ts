@@ -1,4 +1,4 @@
-/** Starts the service with its settings, reloads these on SIGHUP and closes it on SIGTERM. */
+/** Starts the service, reloads the settings on SIGHUP, and closes the service on SIGTERM. */
 import { closeSync, openSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { DEMO } from './accounts/demo.ts';
@@ -13,17 +13,17 @@ import { type Service, startService } from './service/service.ts';
 import { startWithRetry } from './service/start-with-retry.ts';
 import { explained, troubleOf } from './service/startup-errors.ts';
 
-/** Maximum time from SIGTERM to the end of the process, in addition to the shutdown delay. */
+/** Maximum time between SIGTERM and the end of the process, in addition to the configured shutdown delay. */
 const CLOSE_TIMEOUT_MS = 9_500;
 
-/** EX_CONFIG of sysexits.h: a restart does not help until the settings are corrected. */
+/** EX_CONFIG of sysexits.h: restarting is useless until the settings are corrected. */
 const WRONG_SETTINGS = 78;
 
 const say = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
 
-/** Undefined until the settings are loaded: an earlier failure is logged in the default format. */
+/** Undefined until the settings are loaded. An earlier failure is logged in the default format. */
 let log: Logger | undefined;
 
 async function main(): Promise<void> {
@@ -70,7 +70,7 @@ function listenToSignals(service: Service, log: Logger): void {
 
   async function hangUp(): Promise<void> {
     if (readsTerminal && !isTerminalOpen()) {
-      // Stop logging: a write to the closed terminal would fail and end the process half-way.
+      // Stop logging, because a failed write to the closed terminal would end the process during the shutdown.
       if (logsToTerminal) log.level = 'silent';
       return close('SIGHUP');
     }
@@ -88,15 +88,15 @@ function listenToSignals(service: Service, log: Logger): void {
 
 let isHungUp = false;
 
-/** Delays a reload that is requested during the start. Without a handler, the signal would end the process. */
+/** Postpones a reload that is requested during the start. Without a handler, the signal would end the process. */
 function rememberHangUp(): void {
   isHungUp = true;
 }
 
 /**
- * The last resort for an error, or a rejected promise, that no request and no job has caught. The process continues,
- * because decisions are read from the stores and from caches of at most a minute. An exit would end all requests in
- * progress, and a caller who can cause the error could end every node.
+ * Keeps the process running after an error that no code has caught. This is safe, because decisions come from the
+ * stores and from caches of at most a minute. An exit would abort all running requests, and a caller who can cause the
+ * error could end every node.
  */
 function continueAfterUnexpectedErrors(service: Service, log: Logger): void {
   process.on('uncaughtException', (err, origin) => {
@@ -105,12 +105,12 @@ function continueAfterUnexpectedErrors(service: Service, log: Logger): void {
   });
 }
 
-/** Exits on a signal during the start, which PID 1 of a container would otherwise ignore. */
+/** Handles a signal during the start, which would have no effect on PID 1 of a container without a handler. */
 function endAtOnce(signal: NodeJS.Signals): void {
   process.exit(signal === 'SIGINT' ? 130 : 143);
 }
 
-/** False if the terminal was closed: that sends SIGHUP, too, but does not mean "reload". */
+/** False if the terminal was closed, which also sends SIGHUP, but must not cause a reload. */
 function isTerminalOpen(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));
@@ -123,7 +123,7 @@ function isTerminalOpen(): boolean {
 process.on('SIGTERM', endAtOnce);
 process.on('SIGINT', endAtOnce);
 process.on('SIGHUP', rememberHangUp);
-// If standard error has no reader any more, what is written there is lost.
+// If no process reads standard error any more, drop what is written there.
 process.stderr.on('error', () => {});
 await main().catch((error: unknown) => {
   const why = explained(error);

@@ -224,7 +224,7 @@ describe('node src/main.ts', () => {
     const [answer] = await answered;
     const page = await text(answer);
     // Although the request has no form token, the answer is complete: it is an error page.
-    expect(answer.statusCode).to.equal(403);
+    expect([answer.statusCode, answer.headers.connection]).to.deep.equal([403, 'close']);
     expect(page).to.include('</html>');
 
     const { exitCode, printed, log } = await service.outcome();

@@ -7,7 +7,7 @@ import path from 'node:path';
 const ROOT = path.join(import.meta.dirname, '..');
 
 /** A package in the lock file. `dev`: only development needs it. */
-export interface LockedPackage {
+interface LockedPackage {
   readonly version: string;
   readonly license?: string;
   readonly dev?: true;

@@ -1,4 +1,4 @@
-/** Finds and lists accounts. changes/accounts.ts makes the changes that imports and other systems can also make. */
+/** Finds and lists accounts, and changes what imports and other systems never change (see changes/accounts.ts). */
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
@@ -21,19 +21,15 @@ import { emailKey } from './email.ts';
 import { OWES_STRONG_METHOD, type StrongMethods } from './strong-sign-ins.ts';
 
 export interface AccountRegistry {
-  /** Returns the account, suspended or not; undefined if there is none. */
   find(id: string): Promise<Account | undefined>;
-  /** @param email in any spelling (see email.ts). */
+  /** @param email in any spelling (see email.ts) */
   findByEmail(email: string): Promise<Account | undefined>;
   /**
-   * Returns what the navigation depends on: whether the account owns an OAuth client or an API key, and how many
+   * Returns the values that the navigation shows: whether the account owns an OAuth client or an API key, and how many
    * clients (at most 99) wait for a decision of the organizations that the account owns or administers.
    */
   navigationOf(id: string): Promise<{ readonly isDeveloper: boolean; readonly waiting: number }>;
-  /**
-   * Lists accounts from the database, oldest first. `state` selects by state; `owing` selects the accounts that must
-   * have one of these strong sign-in methods, but have none.
-   */
+  /** Lists accounts, oldest first. `owing` selects those that must have one of these strong methods, but have none. */
   list(
     page?: PageRequest & {
       readonly state?: AccountState | undefined;
@@ -43,15 +39,15 @@ export interface AccountRegistry {
   /** Ends every browser session of the account, on every node. @throws Refusal `account_unknown` */
   endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
   /**
-   * Ends every browser session of all users, for use after a restore: the restored database does not know who has
-   * signed out since the backup. Writes one row, whatever the number of accounts.
+   * Ends every browser session of all users. For use after a restore, because the restored database does not know which
+   * sessions have ended since the backup. Writes one row, whatever the number of accounts.
    */
   endEverySession(inTransaction: InTransaction): Promise<void>;
-  /** Sets the kinds of mail that the user does not want. @throws Refusal `account_unknown` */
+  /** @param unwanted the kinds of mail that the user does not want @throws Refusal `account_unknown` */
   setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
-  /** Sets the language of the user's pages and mails. @throws Refusal `account_unknown` */
+  /** @throws Refusal `account_unknown` */
   setLanguage(id: string, language: string): Promise<Account>;
-  /** Call this after other code has changed the account, because the database's notification comes later. */
+  /** Call this after other code has changed the account, because the database's notification arrives later. */
   forget(id: string): void;
 }
 
@@ -62,7 +58,6 @@ export interface NewAccount {
   readonly password?: string | undefined;
 }
 
-/** See `createAccounts` (changes/accounts.ts). */
 export type AddAccount = (account: NewAccount, inTransaction?: InTransaction<Account>) => Promise<Account>;
 
 export function createAccountRegistry(parts: {
@@ -74,7 +69,7 @@ export function createAccountRegistry(parts: {
   const { database, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
-  /** @param assignments for `SET`, of columns that other systems never write; their parameters begin at `$2` */
+  /** @param assignments of columns that other systems never write. Parameters of `values` begin at `$2`. */
   async function change(
     id: string,
     assignments: `${'unwanted_mail' | 'language' | 'session_generation'} = ${string}`,
@@ -109,7 +104,7 @@ export function createAccountRegistry(parts: {
         isDeveloper: boolean;
         waiting: number;
       }>(
-        // Jumps in the index from one client to the next, and stops after 1,000 clients.
+        // This query jumps in the index from one client to the next, and stops after 1,000 clients.
         `WITH RECURSIVE own AS (
             SELECT o.id FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
               WHERE m.account_id = $1 AND m.role IN ('owner', 'admin') AND o.asks_first AND o.ended_at IS NULL
@@ -155,7 +150,7 @@ export function createAccountRegistry(parts: {
 
     endEverySession: (inTransaction) =>
       database.transaction(async (tx) => {
-        // Also compare with the clock: a database that was restored from a backup has lost the latest ends of sessions.
+        // Also use the clock, because a database that was restored from a backup has lost the latest generations.
         const microseconds = 'extract(epoch FROM clock_timestamp()) * 1000000';
         await raise(tx, 'session_generation', `session_generation + 1, ${microseconds}`);
         await inTransaction(tx);
@@ -169,7 +164,6 @@ export function unknownAccount(id: string): Refusal {
   return new Refusal('account_unknown', `There is no account ${id}.`, 'See the list of accounts.');
 }
 
-/** SQL: the id of the next client, after `after`, that members of the organization have connected. */
 const nextConnected = (organization: string, after: string): string =>
   `SELECT client_id FROM member_connections WHERE organization_id = ${organization} AND client_id > ${after}
     ORDER BY client_id LIMIT 1`;

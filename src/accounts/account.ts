@@ -4,21 +4,20 @@ import { type RowOf, withoutNulls } from '../storage/queries.ts';
 
 export interface Account {
   readonly id: string;
-  /** The address as it was entered. Spellings that count as equal have the same `emailKey` (email.ts). */
+  /** The address as it was entered. Equal addresses in different spellings have the same `emailKey` (email.ts). */
   readonly email: string;
   readonly name: string;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
-  /** False before the user sets a password, and after they have removed it (`endUnrecognized`). */
+  /** False before the user sets a password, and after the user has removed it (`endUnrecognized`). */
   readonly hasPassword: boolean;
   readonly createdAt: Date;
-  /** Sessions that began under an earlier generation have ended. */
+  /** Sessions of an earlier generation have ended. */
   readonly sessionGeneration: number;
-  /** The kinds of mail that the user has switched off (mail/account-mail.ts). */
   readonly unwantedMail: readonly string[];
-  /** The language for pages and mails, if the user has chosen one; this version may no longer have that language. */
+  /** The language that the user chose for pages and mails. This version of the service may not have it any more. */
   readonly language?: string;
-  /** The user's id in the system that accounts are imported from; absent if created by hand. */
+  /** The user's id in the system that accounts are imported from; absent if created manually. */
   readonly externalId?: string;
 }
 
@@ -37,19 +36,16 @@ export function stateOf({ isSuspended, signInMethods }: ListedAccount): AccountS
   return signInMethods.length > 0 ? 'active' : 'no password yet';
 }
 
-/** The addresses of the doctor's accounts. RFC 2606 §2: no mail arrives at `.invalid`, so no user has one. */
+/** The addresses of the doctor's accounts. No user has one, because `.invalid` receives no mail (RFC 2606 §2). */
 export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
 
-/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
+/** Check an id with this before a query, because PostgreSQL throws for ids with a NUL byte. */
 export const isAccountId = (id: string): boolean => ACCOUNT_ID.test(id);
 
-/** 2^53: higher than the generation of any session, so that all sessions are refused. */
+/** 2^53 is higher than the generation of any session, so all sessions are refused. */
 export const NO_GENERATION = '9007199254740992';
 
-/**
- * SQL: the account's session generation plus that of all accounts (`endEverySession`), as a bigint; `NO_GENERATION` if
- * the row for all accounts is missing.
- */
+/** SQL bigint: the account's session generation plus that of all accounts; `NO_GENERATION` if the latter is lost. */
 export const SESSION_GENERATION = `coalesce(
   session_generation + (SELECT n.session_generation FROM lasting_numbers n), ${NO_GENERATION})`;
 

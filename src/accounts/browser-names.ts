@@ -2,7 +2,7 @@
 import { message, type Text } from '../base/message.ts';
 import { inEnglish } from '../texts/texts.ts';
 
-/** The first match wins: browsers also name the older browsers from which they descend. */
+/** The first match is used, because a browser also names the older browsers from which it descends. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\b(?:OPR|Opera)\//, 'Opera'],
@@ -24,7 +24,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ];
 
-/** Repeats only what the client claims: any client can send any header. */
+/** Repeats only what the client claims, because any client can send any header. */
 export function browserText(userAgent: string): Text {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);
@@ -34,10 +34,10 @@ export function browserText(userAgent: string): Text {
   return system ? message('browser.unknown-on', { system }) : message('browser.unknown');
 }
 
-/** Like `browserText`, for operators and for names that are stored. */
+/** Like `browserText`, in English, for operators and for names that are stored. */
 export const describeBrowser = (userAgent: string): string => inEnglish(browserText(userAgent));
 
-/** Returns a name that is the same in all languages: `Firefox, Windows`; undefined if nothing is recognized. */
+/** Returns a name for all languages, for example `Firefox, Windows`; undefined if nothing is recognized. */
 export function deviceName(userAgent: string): string | undefined {
   const browser = wordFor(userAgent, BROWSERS) ?? programIn(userAgent);
   const system = wordFor(userAgent, SYSTEMS);

@@ -7,7 +7,7 @@ import { emailKey } from './email.ts';
 import { DEMO_PASSWORD } from './passwords/common-passwords.ts';
 import { hashPassword } from './passwords/password.ts';
 
-/** The first start prints this password: never add the demo if strangers can reach the service. */
+/** The first start prints the password, so never add the demo if strangers can reach the service. */
 export const DEMO = {
   email: 'ada@demo.test',
   password: DEMO_PASSWORD,
@@ -16,17 +16,13 @@ export const DEMO = {
   warehouses: ['Hamburg', 'Riga'],
 } as const;
 
-/**
- * Adds the demo if there are no accounts yet.
- *
- * @returns true if the demo was added by this call.
- */
+/** Adds the demo if there are no accounts yet. @returns true if this call has added the demo */
 export async function seedDemo(parts: { readonly database: Database; readonly clock: Clock }): Promise<boolean> {
   const { database, clock } = parts;
   if (await hasAccounts(database)) return false;
   const passwordHash = await hashPassword(DEMO.password, { rank: 'known', email: DEMO.email });
   return database.transaction(async (tx) => {
-    // Of two processes that start at once, the second waits here and then finds an account.
+    // If two processes start at once, the second one waits here, and then finds an account.
     await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
     if (await hasAccounts(tx)) return false;
     const now = new Date(clock());

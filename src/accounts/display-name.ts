@@ -1,17 +1,13 @@
-/** Names of users, organizations and warehouses: any text that a page can show unchanged. */
+/** Names of users, organizations and warehouses, which may be any text that a page can show unchanged. */
 import { holdsSecret } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { hasBlankLetter, isOverloaded, nameProblem } from '../texts/name-rules.ts';
 
 const MAX_NAME_LENGTH = 200;
-/** Characters that change how a page reads: controls, lone surrogates, direction overrides, … */
+/** Characters that change how a page reads, such as controls, lone surrogates and direction overrides. */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
-/**
- * Returns the name as it is stored: in Unicode's form NFC, without spaces around it.
- *
- * @throws Refusal `name_invalid`, or `name_secret` with this problem
- */
+/** Returns the name in form NFC, trimmed. @throws Refusal `name_invalid`, or `name_secret` with this problem */
 export function displayName(entered: string): string {
   if (holdsSecret(entered)) {
     const problem = nameProblem('secret');
@@ -27,7 +23,7 @@ export function displayName(entered: string): string {
   );
 }
 
-/** Like `displayName`, for imports: accepts unusual letters in names; undefined if the text is not acceptable. */
+/** For imports: like `displayName`, but accepts unusual letters. Returns undefined if the text is not acceptable. */
 export function visibleText(entered: string): string | undefined {
   const text = entered.normalize('NFC').trim();
   const isVisible = text !== '' && [...text].length <= MAX_NAME_LENGTH && !INVISIBLE.test(text);

@@ -14,18 +14,18 @@ export function createDoctorAccounts(parts: {
 }) {
   const { database, accounts, clock } = parts;
   return {
-    /** Adds an account that can sign in and has access to nothing. */
+    /** Adds an account that can sign in, but has access to nothing. */
     async add(): Promise<{ account: Account; password: string }> {
       const password = randomId('', 43);
       const email = DOCTOR_EMAIL_PATTERN.replace('%', randomId('', 16));
-      // Do not record this in the audit log: the account has no access, and `doctor` itself is recorded.
+      // Do not record the account in the audit log: it has no access, and `doctor` itself is recorded.
       return {
         account: await accounts.add({ email, name: 'Gatehouse doctor', password }),
         password,
       };
     },
 
-    /** Returns accounts that the doctor left more than an hour ago; a doctor that still runs may use a younger one. */
+    /** Returns accounts older than an hour. A younger account may belong to a doctor that still runs. */
     async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,
@@ -35,8 +35,8 @@ export function createDoctorAccounts(parts: {
     },
 
     /**
-     * Deletes the account with its log. Does not touch accounts of users, nor a doctor's account that was given access,
-     * because its log may be needed. Its clients must be deleted first.
+     * Deletes the account with its log, but no account of a user, nor one that was given access, because its log may be
+     * needed. Its clients must be deleted first.
      *
      * @returns true if it was deleted
      */

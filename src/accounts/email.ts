@@ -1,36 +1,26 @@
-/** Which email addresses accounts can have, and when two are the same. */
+/** Which email addresses accounts can have, and when two of them are equal. */
 import { sha256 } from '../base/random-id.ts';
 import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 
 /** One @, a dot in the domain, nothing invisible. For look-ups; new addresses must also pass `newEmailProblem`. */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
-/**
- * Returns the spelling that is stored, shown and used for mail, or undefined if no account can have
- * this address. New addresses must pass `newEmailProblem` as well.
- */
+/** Returns the spelling to store, show and mail to; undefined if invalid. New addresses: see `newEmailProblem`, too. */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
   return Buffer.byteLength(email) <= MAX_ADDRESS_BYTES && EMAIL.test(email) ? email : undefined;
 }
 
 /**
- * Returns one text for all spellings of an address. `accounts.email_key`, look-ups, limits and queues use it, so
- * attempts with any spelling that finds an account are limited together.
- *
- * Text that is no address gets a key, too, which PostgreSQL accepts and no account has.
+ * Returns the same key for all equal spellings of an address, so attempts with any spelling that finds an account are
+ * limited together. Text that is no address has a key, too, which PostgreSQL accepts and no account has.
  */
 export function emailKey(entered: string): string {
   const email = normalizeEmail(entered);
   return email === undefined ? `no address ${sha256(entered)}` : folded(email);
 }
 
-/**
- * Returns undefined if an account may get this address. Otherwise, `other` is the address to use instead, if there is
- * one.
- *
- * @param email a result of `normalizeEmail`
- */
+/** Returns undefined if an account may get this normalized address. `other` is the address to use instead, if known. */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
   const other = otherEmailMeant(email) ?? inOwnScript(email);
   if (other !== undefined) return { other };
@@ -38,8 +28,8 @@ export function newEmailProblem(email: string): { readonly other?: string } | un
 }
 
 /**
- * True if a provider's address is an account's address. Only ASCII letter case may differ. Do not
- * normalize the addresses: NFC turns the Kelvin sign into a K, but these may be two mailboxes.
+ * True if a provider's address is an account's address. Only ASCII letter case may differ. Do not normalize the
+ * addresses: NFC turns the Kelvin sign into a K, but these may be two mailboxes.
  */
 export function isSameMailbox(kept: string, claimed: string): boolean {
   return inAsciiLowerCase(kept) === inAsciiLowerCase(claimed);
@@ -48,7 +38,7 @@ export function isSameMailbox(kept: string, claimed: string): boolean {
 const inAsciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
- * Returns the normalized spelling of `email` if the two differ in more than letter case. Mail to the two spellings may
+ * Returns the normalized spelling of `email` if it differs in more than letter case. Mail to the two spellings may
  * reach two mailboxes, so no account may get the address `email`.
  */
 export function otherEmailMeant(email: string): string | undefined {
@@ -57,10 +47,10 @@ export function otherEmailMeant(email: string): string | undefined {
 }
 
 /**
- * Compatibility forms (UAX #15, NFKC) without letter case and ignorable characters, a bit coarser
- * than NFKC_Casefold (UAX #44), which UTS #46 uses for domains: dotted capital I and dotless i are
- * an i here, because databases, languages and keyboards disagree on their other case. Stable for
- * all assigned characters, and addresses have no others: keys outlive newer Unicode versions.
+ * Folds compatibility forms (UAX #15, NFKC), letter case and ignorable characters. It is a bit coarser than
+ * NFKC_Casefold (UAX #44), which UTS #46 uses for domains: dotted capital I and dotless i become an i here, because
+ * databases, languages and keyboards disagree on their other case. Newer Unicode versions do not change the result,
+ * because it is stable for all assigned characters, and addresses have no others.
  */
 function folded(email: string): string {
   const compatible = email.normalize('NFKD').replace(/\p{Default_Ignorable_Code_Point}/gu, '');

@@ -2,7 +2,7 @@
 import type { CleaningJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
 
-/** Maximum number of entries that the transaction of a deletion erases; a job erases the others. */
+/** Maximum number of entries that the transaction of a deletion erases. A job erases the others. */
 const AT_ONCE = 1_000;
 
 /**
@@ -13,7 +13,7 @@ const AT_ONCE = 1_000;
  */
 export async function eraseFromLog(tx: Queries, accountIds: readonly string[]): Promise<void> {
   if (accountIds.length === 0) return;
-  // Begin at the first entry again if an earlier account with this id is not erased completely.
+  // If an earlier account with this id is not completely erased, begin again at the first entry.
   await tx.query(
     `INSERT INTO erased_people (account_id) SELECT unnest($1::text[])
       ON CONFLICT (account_id) DO UPDATE SET after_id = 0`,
@@ -23,7 +23,6 @@ export async function eraseFromLog(tx: Queries, accountIds: readonly string[]): 
   await tx.query(eraseSome('account_id = ANY($2)'), [limit, accountIds]);
 }
 
-/** Returns the job that erases the remaining entries of deleted users. */
 export const createErasureJob =
   (database: Queries): CleaningJob =>
   async (limit) => {
@@ -39,7 +38,7 @@ export const createErasureJob =
     return erased;
   };
 
-/** SQL for the next `$1` log entries in which `account` is the user `g`. Each such expression has an index for it. */
+/** SQL for the next `$1` log entries in which `account` is the user `g`. An index exists for each such expression. */
 const nextEntries = (account: string): string =>
   `(SELECT id FROM activity WHERE ${account} = g.account_id AND id > g.after_id ORDER BY id LIMIT $1)`;
 

@@ -12,8 +12,8 @@ const TAG_BYTES = 16;
 export type OneTimeValues = ReturnType<typeof createOneTimeValues>;
 
 /**
- * Keeps in the token store only a hash of the name, and the value encrypted with a key that is derived from the name:
- * an attacker who reads the store, or a dump of it, cannot decrypt the value.
+ * Stores only a hash of the name, and the value encrypted with a key that is derived from the name: an attacker who
+ * reads the token store, or a dump of it, cannot decrypt the value.
  */
 export function createOneTimeValues({
   store,
@@ -25,10 +25,7 @@ export function createOneTimeValues({
   seconds?: number;
 }) {
   return {
-    /**
-     * @param name must be impossible to guess or compute; random by default.
-     * @returns the name under which `take` finds the value, for five minutes by default.
-     */
+    /** @param name must be impossible to guess or compute @returns the name under which `take` finds the value */
     async store(accountId: string, value: unknown, name: string = randomId('', 43)): Promise<string> {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(name, accountId), nonce);
@@ -38,9 +35,9 @@ export function createOneTimeValues({
       return name;
     },
 
-    /** Returns the value at the first call, and only to the account for which it was stored. */
+    /** Returns the value only to the account for which it was stored, and only at the first call. */
     async take<Value>(accountId: string, name: string): Promise<Value | undefined> {
-      // Decrypt the value before consuming it, so that another user's request cannot use it up.
+      // Decrypt the value before consuming it, so that another user's request cannot consume it.
       const key = keyOf(name, accountId);
       const found = await store.read<string>('shown_once', name);
       if (!found || open<Value>(found.data, key) === undefined) return undefined;
@@ -48,7 +45,7 @@ export function createOneTimeValues({
       return record && open<Value>(record.data, key);
     },
 
-    /** Like `take`, but keeps the value: for values that are not secret, or not shown yet. */
+    /** Like `take`, but keeps the value. For values that are not secret, or not yet shown. */
     async peek<Value>(accountId: string, name: string): Promise<Value | undefined> {
       const record = await store.read<string>('shown_once', name);
       return record && open<Value>(record.data, keyOf(name, accountId));
@@ -64,7 +61,7 @@ function open<Value>(data: string, key: Buffer): Value | undefined {
     const text = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
     return JSON.parse(Buffer.concat([text, decipher.final()]).toString()) as Value;
   } catch {
-    // The value was stored for another account, from whose id the key was derived.
+    // The key is derived from the account's id, so this value was stored for another account.
     return undefined;
   }
 }

@@ -7,15 +7,14 @@ import { verifyPassword } from './passwords/password.ts';
 import type { PasswordTurn } from './passwords/work.ts';
 
 /**
- * Returns the account, or `refused`: neither the answer nor the time reveals whether the email, the
- * password or a suspension was the reason.
+ * Returns the account, or `refused`. Neither the answer nor the time reveals whether the email, the password or a
+ * suspension was the reason. `rank` is `known` if the account has signed in from this browser before.
  *
- * @param attempt `rank` is `known` if the account has signed in from this browser before.
- * @throws TooManyPasswords if too many users sign in at once.
+ * @throws TooManyPasswords if too many users sign in at once
  */
 export type SignIn = (attempt: PasswordTurn & { readonly password: string }) => Promise<Account | 'refused'>;
 
-/** Returns a function that checks passwords, but does not count failures: the caller must count them. */
+/** Returns a function that checks passwords. It does not count failures, so the caller must count them. */
 export function createSignIn(parts: {
   readonly database: Queries;
   readonly log?: Pick<Logger, 'warn'> | undefined;
@@ -36,7 +35,7 @@ export function createSignIn(parts: {
     const isRight = await verifyPassword(stored, password, turn, mayEnter ? renew : undefined);
     if (!mayEnter || !isRight) return 'refused';
     if (renewed !== undefined) {
-      // Store the new hash only if the password was not changed meanwhile.
+      // Store the new hash only if the password has not been changed meanwhile.
       await database
         .query('UPDATE accounts SET password_hash = $2 WHERE id = $1 AND password_hash = $3', [row.id, renewed, stored])
         .catch((err: unknown) => log?.warn({ err, accountId: row.id }, 'a password hash could not be renewed'));

@@ -17,7 +17,7 @@ import { describeBrowser } from './browser-names.ts';
 /** The values that a stored session must have in common with its row in the database. */
 export interface SessionKey {
   readonly accountId: string;
-  /** Stays the same during the session, unlike the value of the session's cookie. */
+  /** Unlike the value of the session's cookie, it stays the same during the session. */
   readonly uid: string;
   readonly cookieHash: string;
   /** The account's generation at the sign-in. The session has ended if the account has a later one. */
@@ -25,7 +25,6 @@ export interface SessionKey {
 }
 
 export interface StartedSession {
-  /** The uid of the session, which is not the value of the session's cookie. */
   readonly uid: string;
   readonly begunAt: Date;
   readonly origin: Origin;
@@ -33,9 +32,8 @@ export interface StartedSession {
 
 export interface RecordedSession extends StartedSession {
   readonly accountId: string;
-  /** The account's session generation when the session began. */
   readonly generation: number;
-  /** Null unless this session was ended singly. */
+  /** Null unless this session itself was ended. */
   readonly endedAt: Date | null;
 }
 
@@ -43,7 +41,7 @@ export type SessionList = ReturnType<typeof createSessionList>;
 
 const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 
-/** Returns the id that operators use for a session: computed from its uid without revealing it. */
+/** Returns the id that operators use for a session. It is computed from the uid without revealing it. */
 export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string => `ses_${sha256(uid).slice(0, 16)}`;
 
 export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
@@ -52,7 +50,6 @@ export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
 const PUBLIC_ID_COLUMN = `('ses_' ||
   translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
 
-/** Returns the details of log entries about a session that was ended. */
 export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) => ({
   session_id: sessionId(session),
   browser: describeBrowser(session.origin.browser),
@@ -61,11 +58,11 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
 export function createSessionList({ database }: { readonly database: Database }) {
   return {
     /**
-     * Records a session that begins or continues. Call it before the session is stored: without its row, no stored
+     * Records a session that begins or continues. Call this before the session is stored: without its row, no stored
      * session is valid.
      *
      * @param raised by how much this request itself has raised the account's generation. If the generation has risen by
-     *   more, another request has ended all sessions, including this one
+     *   more, another request has ended all sessions, including this one.
      * @returns false if the session has ended, so that it does not continue
      */
     async record(
@@ -97,12 +94,7 @@ export function createSessionList({ database }: { readonly database: Database })
       return row && accountFrom(row);
     },
 
-    /**
-     * Returns sessions that may be active, latest first. Only the token store knows whether a session has been idle for
-     * too long.
-     *
-     * @param skip the number of later sessions that an earlier page showed
-     */
+    /** Returns sessions, latest first. Some may have expired: only the token store knows their idle time. */
     async of({ id, sessionGeneration }: Account, limit: number, skip = 0): Promise<StartedSession[]> {
       const rows = await database.query<Omit<StartedSession, 'origin'> & Origin>(
         `SELECT uid, begun_at AS "begunAt", address, browser FROM browser_sessions
@@ -126,7 +118,6 @@ export function createSessionList({ database }: { readonly database: Database })
       return { uid, accountId, generation, begunAt, endedAt, origin };
     },
 
-    /** Ends a session of this browser. */
     async signOut(uid: string): Promise<void> {
       await database.query(
         `UPDATE browser_sessions SET ended_at = ${database.now()} WHERE uid = $1 AND ended_at IS NULL`,
@@ -135,9 +126,8 @@ export function createSessionList({ database }: { readonly database: Database })
     },
 
     /**
-     * Ends the session from the next request on, on every node, even if the token store is restored. Also ends a
-     * session of an earlier generation, because the request that raised the generation may be about to continue that
-     * session.
+     * Ends the session on every node, even if the token store is restored. Also ends a session of an earlier
+     * generation, because the request that raised the generation may be about to continue it.
      *
      * @returns false if this account has no such session, or if it had already ended
      */

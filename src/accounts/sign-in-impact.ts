@@ -11,7 +11,7 @@ interface SignIn {
   readonly providers: readonly (UpstreamStrength & { readonly id: string })[];
 }
 
-/** Returns each effect that concerns at least one user, with the number of users who are not suspended. */
+/** Returns each effect on at least one user, with the number of affected users who are not suspended. */
 export async function signInImpact(database: Queries, now: SignIn, next: SignIn) {
   const impact: { readonly effect: string; readonly people: number }[] = [];
   async function count(effect: string, condition: string, values: unknown[]): Promise<void> {

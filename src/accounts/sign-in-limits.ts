@@ -4,20 +4,18 @@ import { networkOf } from '../base/network-address.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { emailKey } from './email.ts';
 
-/** For which refused sign-ins are counted per browser and address. */
+/** The time in which refused sign-ins are counted per browser and address. */
 export const SIGN_IN_WINDOW_SECONDS = 900;
 const ACCOUNT_WINDOW_SECONDS = 3_600;
 
 interface SignInLimitSettings {
   /** Limit per account and address together, and per browser in which the account has signed in before. */
   readonly signInFailures: number;
-  /** Limit per address, for all accounts together. */
   readonly signInFailuresPerAddress: number;
-  /** Limit per account, for all addresses together. */
   readonly signInFailuresPerAccount: number;
 }
 
-/** A password that may be checked now. It counts as wrong until the caller reports the result. */
+/** An attempt that may be made now. It counts as wrong until the caller reports its result. */
 interface SignInAttempt {
   succeed(): Promise<void>;
   /** Call this if the password was not compared, so that the attempt does not count as a guess. */
@@ -33,14 +31,14 @@ export type SignInLimits = ReturnType<typeof createSignInLimits>;
 interface Attempt {
   readonly email: string;
   readonly address: string;
-  /** The browser, if this account has signed in there before (known-devices.ts). */
+  /** Present if the account has signed in from this browser before (known-devices.ts). */
   readonly device: string | undefined;
 }
 
 /** For the queue of one account, or of one browser that has signed in to the account before. */
 const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000 };
 
-/** A limit that counted the attempt, and how to correct its count if the password is correct. */
+/** A limit that has counted the attempt, and how to correct its count if the password is correct. */
 interface Counted {
   readonly limit: AttemptLimit;
   readonly key: string;
@@ -57,7 +55,7 @@ export function createSignInLimits({
   readonly log: AttemptLimitOptions['log'];
 }) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
-    // Throw at once, because no user can sign in without the stores: do not wait for each limit.
+    // Throw at once instead of waiting for each limit, because no user can sign in without the stores.
     createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw', log });
   const perDevice = create('sign_in_device', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
   const perBoth = create('sign_in_account_address', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
@@ -71,8 +69,7 @@ export function createSignInLimits({
       async succeed() {
         await Promise.all(
           counted.map(({ limit, key, onSuccess }) =>
-            // Forget only this user's failures. An attacker with an own account could otherwise clear the count of a
-            // whole network address.
+            // Forget only this user's count: an attacker with an own account must not clear that of an address.
             onSuccess === 'forget' ? limit.forget(key) : limit.refund(key),
           ),
         );
@@ -93,12 +90,11 @@ export function createSignInLimits({
     inTurn: <Result>({ email, address, device }: Attempt, work: () => Promise<Result>): Promise<Result> =>
       inTurn(device ?? emailKey(email), work, networkOf(address)),
 
-    /** @throws StorageUnavailable if the attempt cannot be counted. */
     async begin({ email, address, device }: Attempt): Promise<SignInAttempt | TooManySignIns> {
       if (device !== undefined && !(await perDevice.count(device))) {
         return attemptOn([{ limit: perDevice, key: device, onSuccess: 'forget' }]);
       }
-      // Count attempts on accounts that do not exist, too.
+      // Also count attempts on accounts that do not exist.
       const account = emailKey(email);
       const network = networkOf(address);
       const limits = [

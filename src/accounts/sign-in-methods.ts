@@ -1,4 +1,4 @@
-/** Passkeys and linked providers of an account: sign-in methods that its user may remove. */
+/** The passkeys and linked providers of an account: sign-in methods that its user may remove. */
 import type { InTransaction, Queries } from '../storage/queries.ts';
 import {
   ACCOUNT_COLUMNS,
@@ -28,22 +28,20 @@ export interface LinkedMethod {
 type MethodKind = 'provider' | 'passkey';
 
 export interface MethodsOfKind {
-  /** Returns the methods of an account, oldest first. */
+  /** Oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;
-  /** @param id the id of a method that `of` returned @returns the entry for the activity log */
+  /** @param id of a method that `of` returned @returns the entry for the activity log */
   remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 
-/** Prefix of the ids of linked providers among the sign-in methods. */
 export const LINK_PREFIX = 'provider ';
 
-/** Returns true if one of the methods is a link with a provider. */
 export const removesLink = (methodIds: readonly string[]): boolean =>
   methodIds.some((id) => id.startsWith(LINK_PREFIX));
 
 /**
  * Runs a transaction that may remove sign-in methods, in the queue of the account and with the account's row locked.
- * After it has removed a link, no older line of another system restores the link (changes/accounts.ts).
+ * After it has removed a link, no older data of another system restores the link (changes/accounts.ts).
  *
  * @param removesLink true if it may remove a link; it then also waits for imports and changes by other systems
  */
@@ -53,26 +51,19 @@ export type MethodChange = <Result>(
   work: (tx: Queries) => Promise<Result>,
 ) => Promise<Result>;
 
-/**
- * Called in the transaction that stores a new method, with the account locked.
- *
- * @throws SessionEnded if the session may not, or no longer, add a method
- */
+/** Called while a new method is stored, with the account locked. @throws SessionEnded if the session may not add it */
 export type RequireMayAdd = (tx: Queries) => Promise<void>;
 
-/** Ends every session of the account: an operator removes a method, which may be the only proof of a session. */
+/** For operators: a method that an operator removes may be the only proof of a session, so all sessions end. */
 export const endSessionsIn = (tx: Queries, accountId: string): Promise<unknown> =>
   tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [accountId]);
 
-/** What a signed-in user has chosen to end. */
 interface Ending {
   /** Includes the user's session. */
   readonly origin: Origin;
   readonly password: boolean;
   readonly sessions: boolean;
-  /** True if the service has passwords. */
   readonly passwords: boolean;
-  /** The ids of the methods to remove. */
   readonly methods: readonly string[];
   /** Ends connections, API keys and (with `removeWith`) these methods. */
   readonly rest: InTransaction<Account>;
@@ -80,7 +71,6 @@ interface Ending {
 
 export type SignInMethods = ReturnType<typeof createSignInMethods>;
 
-/** Thrown in a transaction to roll it back. */
 class NothingLeft extends Error {}
 
 export function createSignInMethods({
@@ -115,8 +105,7 @@ export function createSignInMethods({
   }
 
   /**
-   * Ends what a signed-in user has chosen, in one transaction. If that includes the password, a method or the sessions,
-   * every session ends.
+   * In one transaction. If the choice includes the password, a method or the sessions, every session ends.
    *
    * @returns the changed account; the string `last` if the user could no longer sign in (then nothing is changed)
    */
@@ -161,15 +150,10 @@ export function createSignInMethods({
   return {
     of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
       (await listed(accountId)).map(({ method }) => method),
-    /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction; returns them. */
+    /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction. Returns them. */
     removeWith,
 
-    /**
-     * Removes a method of a signed-in user and ends every session of the account.
-     *
-     * @returns like `endUnrecognized`; undefined if there is no method with that id
-     * @throws SessionEnded
-     */
+    /** Ends every session, too. @returns like `endUnrecognized`; undefined if no such method @throws SessionEnded */
     async remove(
       accountId: string,
       id: string,

@@ -9,7 +9,7 @@ export interface UpstreamProof {
 
 export interface UpstreamStrength {
   readonly issuer: string;
-  /** True if all sign-ins at the provider are strong; used only if both lists below are empty. */
+  /** True if all sign-ins at the provider are strong. Ignored unless both lists below are empty. */
   readonly isStrong: boolean;
   /** Accepted values of `acr`; an empty list accepts any. */
   readonly strongAcr: readonly string[];
@@ -17,7 +17,7 @@ export interface UpstreamStrength {
   readonly strongAmr: readonly string[];
 }
 
-/** How and when the user of a session has authenticated. Epoch seconds; 0 if a provider did not give the time. */
+/** How and when the user of a session has authenticated. In epoch seconds; 0 if a provider did not give the time. */
 export type Proof =
   | { readonly by: 'password' | 'passkey' | 'link'; readonly at: number }
   | ({ readonly by: 'provider'; readonly at: number } & UpstreamProof);
@@ -29,7 +29,7 @@ export const isStrong = (proofs: readonly Proof[], providers: readonly UpstreamS
 /** Maximum number of stored proofs per session. If there are more, the oldest proof by a provider is dropped. */
 const MAX_PROOFS = 8;
 
-/** Adds a proof, which replaces only an earlier proof of the same kind: a weaker proof never removes a stronger one. */
+/** Replaces only an earlier proof of the same kind, so a weaker proof never removes a stronger one. */
 export function withProof(proofs: readonly Proof[], added: Proof): readonly Proof[] {
   const all = [...proofs.filter((one) => kindOf(one) !== kindOf(added)), added];
   if (all.length <= MAX_PROOFS) return all;
@@ -41,11 +41,7 @@ const kindOf = (proof: Proof): string => JSON.stringify({ ...proof, at: 0 });
 
 const METHODS: readonly unknown[] = ['password', 'passkey', 'link'];
 
-/**
- * Reads stored proofs.
- *
- * @returns undefined if there is none, or if one is unreadable; the session then counts as signed out
- */
+/** Returns undefined if there is no proof, or if one is unreadable. The session then counts as signed out. */
 export function proofsFrom(texts: readonly string[] = []): readonly Proof[] | undefined {
   try {
     const proofs = texts.map((text) => proofFrom(JSON.parse(text)));
@@ -55,7 +51,6 @@ export function proofsFrom(texts: readonly string[] = []): readonly Proof[] | un
   }
 }
 
-/** Copies the known members only. */
 function proofFrom(value: unknown): Proof | undefined {
   const { by, at, issuer, acr, amr } = { ...(value as Record<string, unknown>) };
   if (typeof at !== 'number' || !Number.isSafeInteger(at)) return undefined;

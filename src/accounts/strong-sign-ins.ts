@@ -4,14 +4,11 @@ import type { Queries } from '../storage/queries.ts';
 import { DOCTOR_EMAIL_PATTERN } from './account.ts';
 import { canBeStrong, type UpstreamStrength } from './sign-in-strength.ts';
 
-/** The sign-in methods that are strong under the present settings. */
 export interface StrongMethods {
   readonly passkeys: boolean;
-  /** The issuers of providers with strong sign-ins. */
   readonly issuers: readonly string[];
 }
 
-/** The sign-in methods besides the password that the settings enable. */
 interface EnabledMethods {
   readonly passkeys: boolean;
   readonly providers: readonly UpstreamStrength[];
@@ -28,10 +25,10 @@ interface RequiredSignIn extends EnabledMethods {
 }
 
 export interface SignInRequirement {
-  /** The end of the grace period. After it, a password alone is not enough. */
+  /** The end of the grace period, after which a password alone is not enough. */
   readonly until: Date;
   readonly isOver: boolean;
-  /** True if the user has a strong method: a passkey or a link with a provider. */
+  /** True if the user has a passkey or a link with a strong provider. */
   readonly hasStrongMethod: boolean;
 }
 
@@ -48,16 +45,12 @@ export function createStrongSignIns({
 }) {
   const strong = listStrongMethods(signIn);
   return {
-    /**
-     * Returns the requirement for a user who signed in with a password; undefined if there is none.
-     * The grace period begins at the first call for the user, and its beginning is stored.
-     */
+    /** Returns the requirement after a password sign-in. The first call starts the grace period and stores the time. */
     requirementFor: (accountId: string): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, database, startGrace),
     /** Like `requirementFor`, but starts no grace period, because the user does not see the result. */
     wouldBeRequired: (accountId: string, queries: Queries = database): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, queries, async () => new Date(clock())),
-    /** Ends the grace period of a user: from now on, a password alone is not enough. */
     async endGrace(accountId: string, tx: Queries): Promise<void> {
       await tx.query('UPDATE accounts SET grace_began_at = to_timestamp(0) WHERE id = $1', [accountId]);
     },
@@ -82,7 +75,7 @@ export function createStrongSignIns({
 
   async function startGrace(accountId: string): Promise<Date> {
     const now = new Date(clock());
-    // Parallel calls all return the time that the first call wrote.
+    // Parallel calls all return the time that the first call has written.
     const [row] = await database.query<{ began_at: Date }>(
       `UPDATE accounts SET grace_began_at = coalesce(grace_began_at, $2) WHERE id = $1
         RETURNING grace_began_at AS began_at`,
@@ -92,13 +85,13 @@ export function createStrongSignIns({
   }
 }
 
-/** SQL: account `a` (not the doctor's) owns a client, or is owner or admin of an organization not being deleted. */
+/** SQL: account `a` (not the doctor's) owns a client, or is owner or admin of an organization (not being deleted). */
 export const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
   EXISTS (SELECT FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin') AND o.ended_at IS NULL)
   OR EXISTS (SELECT FROM clients c WHERE c.owner_account_id = a.id))`;
 
-/** SQL: account `a` has a passkey or a linked account of these issuers; takes two parameters. */
+/** SQL: account `a` has a passkey or a linked account of these issuers. The arguments are names of SQL parameters. */
 export const hasStrongMethod = (passkeys: string, issuers: string): string => `(
   (${passkeys}::boolean AND EXISTS (SELECT FROM passkeys p WHERE p.account_id = a.id))
   OR EXISTS (SELECT FROM account_identities i

@@ -1,4 +1,4 @@
-/** Authorizations: one approval of one client by one user, until it ends. */
+/** Authorizations. Each begins with one approval of one client by one user. */
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import type { People, Person } from '../accounts/access/people.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
@@ -20,44 +20,38 @@ export interface Authorization extends AuthorizationRecord {
   readonly id: string;
 }
 
-/** The user's approval, and the values that the exchange of the code must repeat. */
 interface Approval {
   readonly accountId: string;
   readonly clientId: string;
   /** The connection's generation; absent for a client test, which has no connection. */
   readonly generation?: number;
-  /** The client's generation. */
   readonly clientGeneration: number;
   readonly redirectUri: string;
-  /** RFC 7636 §4.2, method S256. */
+  /** The S256 challenge of RFC 7636 §4.2. */
   readonly codeChallenge?: string;
 }
 
-/** A genuine value, and the authorization that it belongs to. */
 export interface Found<Value extends PresentedValue = PresentedValue> {
   readonly value: Value;
   readonly authorization: Authorization;
 }
 
-/** The account and the client of an active authorization. */
 interface Parties extends Pick<Person, 'account' | 'organizations' | 'policies'> {
   readonly client: Client;
-  /** The user's limit of the client's access; absent if there is none. */
   readonly limit?: ConnectionLimit | undefined;
 }
 
 /**
- * Why a value is refused: `ended` if the authorization or its connection has ended (also by its date), `renewed` if the
- * value was issued before the client was renewed; otherwise the client or account is suspended or deleted.
+ * Why a value is refused. `ended`: the authorization or its connection was ended or has expired. `renewed`: the value
+ * was issued before the client was renewed. Otherwise the client or account is suspended or deleted.
  */
 export type InactiveReason = 'ended' | 'renewed' | 'client_unavailable' | 'account_unavailable';
 
-/** The tokens of a token response (RFC 6749 §5.1). */
 export interface IssuedTokens {
   readonly accessToken: string;
   readonly expiresInSeconds: number;
   readonly refreshToken: string;
-  /** True if the presented refresh token had already been replaced: this repeats the tokens of that refresh. */
+  /** True if the presented refresh token had already been replaced: the tokens of that refresh are returned again. */
   readonly isRetry: boolean;
 }
 
@@ -74,7 +68,7 @@ interface TokenLifetimes {
 
 export type Authorizations = ReturnType<typeof createAuthorizations>;
 
-/** The stored form of a value that the code exchange must repeat: 132 bits of its SHA-256. */
+/** Returns the stored form of a value that the code exchange must repeat: 132 bits of its SHA-256. */
 export const hashRequestValue = (text: string): string => sha256(text).slice(0, 22);
 
 export function createAuthorizations(parts: {
@@ -91,7 +85,7 @@ export function createAuthorizations(parts: {
   const { refreshTokenSeconds: refreshSeconds, retryWindowSeconds } = lifetimes;
   const confirming = new Map<string, Promise<void>>();
 
-  /** Uses the store's time, so that nodes with different clocks agree when a token expires. */
+  /** Uses the clock of the store, so that all nodes agree when a token expires. */
   function tokensFrom(
     authorization: Authorization,
     clientGeneration: number,
@@ -100,11 +94,11 @@ export function createAuthorizations(parts: {
   ): IssuedTokens | NothingIssued {
     if (!('now' in issue)) return issue.outcome;
     const { now: issuedAt, rotation } = issue;
-    // An access token must not outlive its authorization, nor the connection.
+    // An access token must expire no later than its authorization and the connection.
     const end = authorization.endsAt ?? Number.POSITIVE_INFINITY;
     const limit = until ? Math.floor(until.getTime() / 1000) : Number.POSITIVE_INFINITY;
     const expiresAt = Math.min(issuedAt + lifetimes.accessTokenSeconds, end, limit);
-    // The clock of the store may be ahead of the one by which the caller compared the limit.
+    // The clock of the store may be ahead of the clock with which the caller checked `until`.
     if (expiresAt <= issuedAt) return 'missing';
     return {
       accessToken: formats.accessToken(authorization, rotation, { issuedAt, expiresAt, clientGeneration }),
@@ -122,11 +116,9 @@ export function createAuthorizations(parts: {
   }
 
   return {
-    /** Creates the id and secret of an authorization that is being approved. */
     draft: (): ValueSource => ({ id: randomId('', 22), secret: randomId('', 22) }),
     codeOf: formats.code,
 
-    /** Stores the authorization, so that its code can be exchanged. */
     async begin({ id, secret }: ValueSource, given: Approval): Promise<void> {
       const { redirectUri, codeChallenge, clientGeneration, ...approval } = given;
       const { authorizationCodeSeconds: codeSeconds, accessTokenSeconds } = lifetimes;
@@ -134,7 +126,7 @@ export function createAuthorizations(parts: {
         redirectUriHash: hashRequestValue(redirectUri),
         ...(codeChallenge !== undefined && { codeChallengeHash: hashRequestValue(codeChallenge) }),
       };
-      // A client test revokes its authorization at the end. If that fails, it expires with the access token.
+      // A client test revokes its own authorization. If that fails, the authorization expires with the access token.
       const isTest = approval.generation === undefined;
       await store.beginAuthorization(
         id,
@@ -155,7 +147,7 @@ export function createAuthorizations(parts: {
     async find(text: string): Promise<Found | undefined> {
       const value = readValue(text);
       if (!value) return undefined;
-      // Check the expiry first: an expired token needs no read of the store.
+      // Check the expiry first, so that an expired token causes no read of the store.
       if (value.kind === 'access_token' && value.expiresAt <= epochSeconds(clock)) return undefined;
       return findGenuine(value);
     },
@@ -183,19 +175,14 @@ export function createAuthorizations(parts: {
       return generation === current && !isOver ? { ...person, client, limit } : 'ended';
     },
 
-    /** Consumes the code. @param until the latest expiry of the access token */
+    /** @param until the latest expiry of the access token */
     async exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued> {
       const attempt = randomId('', 8);
       const issue = await store.exchangeCode(authorization.id, { attempt, refreshSeconds });
       return tokensFrom(authorization, authorization.clientGeneration, issue, until);
     },
 
-    /**
-     * Replaces the refresh token of this rotation.
-     *
-     * @param client as it was authenticated: a secret from before a renewal gets no valid tokens
-     * @param until as for `exchange`
-     */
+    /** Replaces the refresh token of this rotation. A former secret of a renewed `client` gets no valid tokens. */
     async refresh(
       authorization: Authorization,
       rotation: number,
@@ -222,7 +209,6 @@ export function createAuthorizations(parts: {
       confirming.set(id, confirmed);
     },
 
-    /** Waits for the confirmations in progress. */
     async close(): Promise<void> {
       await Promise.all(confirming.values());
     },

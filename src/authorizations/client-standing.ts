@@ -1,4 +1,4 @@
-/** How many users have connected a client: shown on its consent page, and limited for unchecked clients. */
+/** Counts how many users have connected a client, for its consent page and for the limit of unchecked clients. */
 import { type ClientLinks, redirectHosts } from '../clients/client.ts';
 import { BY_GENERATION, endedThroughOf, isCurrentSince } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -7,33 +7,30 @@ export interface ClientStanding {
   readonly registeredAt: Date;
   /** When the current owner took over the client; null if they registered it. */
   readonly ownedSince: Date | null;
-  /** True if the operator provides the client. */
   readonly isOfOperator: boolean;
   readonly isVerified: boolean;
   /** Number of other users connected to the client; `MAX_COUNTED + 1` stands for any more. */
   readonly people: number;
   /** True if one of the counted users belongs to an organization of the user. */
   readonly hasColleagues: boolean;
-  /** True if the user is connected to the client. */
   readonly isConnected: boolean;
 }
 
 export type ClientStandings = ReturnType<typeof createClientStandings>;
 
-/** What owners and admins see of a client before they approve it. The approval fails if any of this has changed. */
+/** The values of a client that owners and admins see before they approve it. The approval fails if any has changed. */
 export interface ApprovableClient {
   readonly id: string;
   readonly name: string;
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
-  /** See `Client.ownedSince`: tells owners of the same name apart. */
+  /** Distinguishes owners with the same name, see `Client.ownedSince`. */
   readonly ownedSince: Date | null;
-  /** The result of `redirectHosts`. */
   readonly hosts: readonly string[];
   readonly links: ClientLinks;
 }
 
-/** @param lock `FOR SHARE`: the clients cannot change until the transaction ends */
+/** @param lock `FOR SHARE`: no client can change until the transaction ends */
 export async function approvableClients(
   queries: Queries,
   ids: readonly string[],
@@ -52,13 +49,12 @@ export async function approvableClients(
   }));
 }
 
-/** Maximum number of connections that are counted. */
 export const MAX_COUNTED = 1_000;
 
 /**
- * Returns a condition in SQL: the client is unchecked (a user provides it, and the operator has not checked it), as
- * many users have connected it as may connect an unchecked client, and `account` is not one of them. The arguments are
- * names of parameters; `max` is 0 without a limit.
+ * Returns a condition in SQL: the client is unchecked (a user provides it, and the operator has not checked it), the
+ * maximum number of users have connected it, and `account` is not one of them. The arguments are names of SQL
+ * parameters; `max` is 0 without a limit.
  */
 export const isFullFor = (account: string, client: string, max: string): string => `(
   ${max}::integer > 0
@@ -71,7 +67,6 @@ export const isFullFor = (account: string, client: string, max: string): string 
 
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {
-    /** Returns what the user sees about the client; undefined if it does not exist. */
     async find(clientId: string, accountId: string): Promise<ClientStanding | undefined> {
       const [row] = await database.query<ClientStanding>(
         `WITH others AS (

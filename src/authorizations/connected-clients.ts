@@ -15,11 +15,10 @@ export interface ConnectedClient {
   readonly name: string;
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
-  /** When the current owner, or the operator, took over the client; null if its first owner still has it. */
+  /** When the current owner, or the operator, took over the client; null if the first owner still has the client. */
   readonly ownedSince: Date | null;
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
-  /** The latest approval; the first one is `connectedAt`. */
   readonly approvedAt: Date;
   /** Accurate to five minutes; null until the client is used. */
   readonly lastUsedAt: Date | null;
@@ -28,12 +27,7 @@ export interface ConnectedClient {
 
 const UNUSED_MS = 90 * 86_400_000;
 
-/**
- * True if a client or API key has had access for 90 days and has not used it: pages then propose to end the access.
- *
- * @param since when it got the access; counts if it was never used
- * @param now milliseconds since the epoch
- */
+/** True if pages should propose to end the access, which was not used for 90 days. @param now epoch milliseconds */
 export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
   (lastUsedAt ?? since ?? new Date(now)).getTime() <= now - UNUSED_MS;
 
@@ -56,7 +50,6 @@ export async function listConnectedClients(
   return rows.map((row) => ({ ...row, limit: limitFrom(row.limit) }));
 }
 
-/** A connected app or an API key of a user. */
 interface ActingEntry {
   readonly kind: 'connections' | 'api-keys';
   readonly id: string;
@@ -67,7 +60,7 @@ interface ActingEntry {
   readonly total: number;
 }
 
-/** Lists the apps and API keys that were used last, at most `limit` of each kind. */
+/** Lists the most recently used apps and API keys, at most `limit` of each kind. */
 export const listActing = (database: Queries, accountId: string, now: Date, limit: number) =>
   // Limit first, then join: only the names of the listed apps are read.
   database.query<ActingEntry>(
@@ -86,9 +79,7 @@ export const listActing = (database: Queries, accountId: string, now: Date, limi
     [accountId, now, limit],
   );
 
-/** A connection with its user and client, for the operator. */
 export interface ListedConnection {
-  /** Account ID and client ID, as `accountId/clientId`. */
   readonly id: string;
   readonly accountId: string;
   readonly email: string;
@@ -131,5 +122,5 @@ export async function listConnections(
   return { ...found, items };
 }
 
-/** SQL expression for a day in the form in which the operator sees it, so that a search finds the same text. */
+/** SQL expression for a day as the operator sees it, so that a search finds the text on the page. */
 const dayOf = (column: string): string => `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;

@@ -10,19 +10,14 @@ export interface Connection {
 }
 
 export interface EndedConnection extends Connection {
-  /** The client's name. */
   readonly name: string;
 }
 
-/**
- * SQL assignments that end the connection `n`. The end is never before the start, which another clock may have
- * recorded.
- */
+/** SQL assignments that end the connection `n`. Uses `greatest`, because the clock of the start may have been ahead. */
 export const endedBy = ({ now }: Queries, cause: string): string =>
   `generation = n.generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},
     limit_places = NULL, limit_read_only = false, limit_until = NULL`;
 
-/** Implements `Connections.limit`. */
 export const setLimit = (
   database: Database,
   { accountId, clientId, limit: seen }: Connection & { readonly limit: ConnectionLimit },
@@ -40,7 +35,6 @@ export const setLimit = (
     return rows.length > 0;
   });
 
-/** Implements `Connections.endDue`. */
 export const endDue = (
   database: Database,
   limit: number,

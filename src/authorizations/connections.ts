@@ -32,16 +32,15 @@ export type Connections = ReturnType<typeof createConnections>;
 
 export type Whose = Connection | { readonly accountId: string; readonly clientId?: undefined };
 
-/** The approved consent, and the number of the generation to which the authorizations issued for it belong. */
+/** The approved consent, and the generation that the authorizations issued for it have. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** False if the client has got another owner since, even if this node has not yet read the change. */
+  /** False if the client has had another owner since the approval. Current even if this node's cached client is not. */
   readonly isSameOwner: boolean;
   readonly generation: number;
-  /** The client's present generation. */
   readonly clientGeneration: number;
-  /** `Client.alwaysAsks` as the database has it now; a cached client may be slightly older. */
+  /** The current value of `Client.alwaysAsks`; a cached client may be slightly older. */
   readonly alwaysAsks: boolean;
-  /** The kinds of browsers for which a code without a click was recorded in the last day: see `recordSilent`. */
+  /** The kinds of browsers for which `recordSilent` has recorded a code without a click in the last day. */
   readonly recordedIn: readonly SilentPlace[];
   readonly limit: ConnectionLimit;
 }
@@ -51,10 +50,10 @@ interface ConnectionEnd {
   readonly cause: EndingCause;
 }
 
-/** Connections per statement. A concurrent request waits for one batch only, never for all. */
+/** Connections per statement. A concurrent request waits for one statement only. */
 export const BATCH = 1_000;
 
-/** Returns both ids as one string. Neither of them contains a space. */
+/** Joins both ids with a space, which no id contains. */
 export const connectionId = ({ accountId, clientId }: Connection): string => `${accountId} ${clientId}`;
 
 export const connectionIn = ({ connections }: Person, clientId: string): PersonConnection | undefined =>
@@ -62,7 +61,7 @@ export const connectionIn = ({ connections }: Person, clientId: string): PersonC
 
 const generationIn = (person: Person, clientId: string): number | undefined => connectionIn(person, clientId)?.[1];
 
-/** For `People.find`: returns a test that rejects a cached user whose connection is older than the caller has seen. */
+/** Returns a test for `People.find`, which rejects a cached user whose connection is older than the caller has seen. */
 export const hasGeneration =
   (clientId: string, seen: number) =>
   (person: Person): boolean =>
@@ -77,11 +76,10 @@ export function createConnections(parts: {
   readonly people?: People;
 }) {
   const { database, clock, people = createPeople(parts) } = parts;
-  /** Many users may approve one client at once: per node, only one approval at a time takes a database connection. */
+  /** If many users approve one client, only one approval at a time per node takes a database connection. */
   const inClientTurn = createSharedTurns(MAX_APPROVING);
 
   return {
-    /** Returns what the user last approved for this client; undefined if they are not connected. */
     async find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined> {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
         `SELECT consented_name AS name, consented_hosts AS hosts, consented_owned_since AS "ownedSince",
@@ -101,9 +99,9 @@ export function createConnections(parts: {
     /**
      * Connects the user and the client, or renews the approval.
      *
-     * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated, or if as many users have
-     *   connected the client as may connect an unchecked one. The page is outdated if, since it was shown, the account
-     *   was suspended, its session, the connection or all authorizations of the client ended, or the limit was changed
+     * @returns the stored connection. Returns undefined, and stores nothing, if the client has the maximum number of
+     *   users for an unchecked client, or if `page` is outdated: since the page was shown, the account was suspended,
+     *   its session, the connection or all authorizations of the client ended, or the limit was changed.
      */
     async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent> {
       const connected = await database.inTurn(consent.accountId, () =>
@@ -116,12 +114,7 @@ export function createConnections(parts: {
       return connected;
     },
 
-    /**
-     * Records that the client was authorized without a click, unless that was recorded in the last day.
-     *
-     * @param entry returns the SQL of the entry (`Activity.partOf`) for the rows of the given name
-     * @returns true if it was recorded
-     */
+    /** Records a code without a click, unless one was recorded in the last day. @param entry see `Activity.partOf` */
     recordSilent: (
       connection: Connection,
       place: SilentPlace,
@@ -130,11 +123,10 @@ export function createConnections(parts: {
       database.inTurn(connection.accountId, () => recordSilent(database, connection, place, entry)),
 
     /**
-     * Changes the limit of the client's access, in force from the client's next call.
+     * Changes the limit of the client's access, from the client's next request on. `inTransaction` runs only if the
+     * limit was changed.
      *
-     * @param connection `limit`: the limit that the user saw
-     * @param inTransaction runs in the same transaction, if the limit was changed
-     * @returns false if there is no connection, or the limit has changed since the user saw it
+     * @returns false if there is no connection, or the limit is no longer `connection.limit`, which the user saw
      */
     async limit(
       connection: Connection & { readonly limit: ConnectionLimit },
@@ -148,22 +140,18 @@ export function createConnections(parts: {
       if (isChanged) people.forget('connections', connectionId(connection));
       return isChanged;
     },
-    /**
-     * Ends at most `limit` connections whose end date has passed, in the same way as `end`.
-     *
-     * @returns how many connections were ended
-     */
+    /** Ends at most `limit` connections whose end date has passed, like `end`. @returns how many were ended */
     endDue: (limit: number, inTransaction: InTransaction<readonly EndedConnection[]>): Promise<number> =>
       endDue(database, limit, inTransaction),
 
-    /** Lists the clients that are connected to the user, latest first. */
+    /** Lists the clients connected to the user, the latest connection first. */
     listOf: (accountId: string): Promise<ConnectedClient[]> =>
       listConnectedClients(database, accountId, new Date(clock())),
     listActing: (accountId: string, limit: number) => listActing(database, accountId, new Date(clock()), limit),
     listBoth: (whose: Parameters<typeof listConnections>[1], page: PageRequest = {}): Promise<Page<ListedConnection>> =>
       listConnections(database, whose, page),
 
-    /** Stores when connections were last used. The id of each use is a result of `connectionId`. */
+    /** Stores when connections were last used. The ids are results of `connectionId`. */
     async writeUses(uses: Parameters<WriteUses>[0]): Promise<void> {
       const ids = uses.map(({ id }) => id.split(' '));
       await database.query(
@@ -177,18 +165,16 @@ export function createConnections(parts: {
     },
 
     /**
-     * Returns the generation that valid authorizations of this user and client have; undefined if there was no
-     * connection.
+     * Returns the generation of valid authorizations; undefined if the user and client were never connected.
      *
-     * @param seen the generation that the caller has seen: an older cached connection is read again, because another
-     *   node may just have connected the user and the client
+     * @param seen the generation that the caller has seen. An older cached connection is read again, because another
+     *   node may just have connected them.
      */
     async generationOf(accountId: string, clientId: string, seen = 0): Promise<number | undefined> {
       const person = await people.find(accountId, hasGeneration(clientId, seen));
       return person && generationIn(person, clientId);
     },
 
-    /** See `countOfPeople`. */
     async countOf(clientId: string, which?: 'current' | 'unmarked'): Promise<number> {
       const count = countOfPeople('$1', which);
       const [row] = await database.query<{ count: number }>(`SELECT ${count} AS count`, [clientId]);
@@ -196,13 +182,13 @@ export function createConnections(parts: {
     },
 
     /**
-     * Ends connections and all their authorizations with one statement that raises the generations. That needs neither
-     * a list of authorizations nor the token store.
+     * Ends connections with all their authorizations, by one statement that raises their generations. Needs neither a
+     * list of authorizations nor the token store.
      *
-     * @param whose all connections of a user, or only the one with a client
+     * @param whose all connections of a user, or only the connection with one client
      * @param inTransaction runs in the same transaction, even if there was nothing to end
-     * @param within the caller's transaction, used instead of a new one; this node may use its cached connections until
-     *   the caller clears them after the commit, or the database notifies this node
+     * @param within the caller's transaction, used instead of a new one. This node may use its cached connections until
+     *   the caller clears them after the commit, or the database notifies this node.
      * @returns the ended connections
      */
     async end(
@@ -224,7 +210,7 @@ export function createConnections(parts: {
         await inTransaction?.(tx, connections);
         return connections;
       };
-      // Clear no cache here: until the caller's commit, a reader would cache the old connection again.
+      // Do not clear the cache here: before the caller's commit, a reader would cache the old connection again.
       if (within) return end(within);
       const ended = await transactionOf(database, whose.accountId, end);
       // Clear the cache now, so that the caller sees the change before the notification arrives.
@@ -233,11 +219,11 @@ export function createConnections(parts: {
     },
 
     /**
-     * Marks up to `BATCH` connections that `ClientRegistry.revoke` has ended, in the same way as `end`; more would take
-     * too long in one statement. Skips users who have approved the client again.
+     * Marks up to `BATCH` connections that `ClientRegistry.revoke` has ended, because one statement for all could take
+     * too long. Skips users who have approved the client again.
      *
-     * @param after the account whose connection was marked last; undefined for the first batch
-     * @returns the marked connections, ordered by account; fewer than `BATCH` if none is left
+     * @param after the last account of the previous batch
+     * @returns the marked connections, ordered by account. Fewer than `BATCH` mean that none is left.
      */
     async endSome(
       clientId: string,
@@ -247,8 +233,8 @@ export function createConnections(parts: {
     ): Promise<readonly EndedConnection[]> {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
-          // Lock inside the subquery with the limit, so that the batch is full: PostgreSQL replaces a row that another
-          // transaction has changed meanwhile with the next one.
+          // Lock in the subquery that has the LIMIT, so that the batch is full: PostgreSQL then replaces a row that
+          // another transaction has changed with the next row.
           `WITH next AS (
               SELECT account_id FROM connections
               WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)
@@ -272,10 +258,10 @@ export function createConnections(parts: {
     },
 
     /**
-     * Removes up to `BATCH` connections of a client, ended ones as well; more would take too long in one statement. The
-     * client must be suspended, so that no connection is added.
+     * Removes up to `BATCH` connections of a client, even ended ones, because one statement for all could take too
+     * long. The client must be suspended, so that no connection is added.
      *
-     * @param inTransaction runs in the same transaction, with the ids of the disconnected accounts
+     * @param inTransaction receives the ids of the disconnected accounts
      * @returns how many users were disconnected; undefined if no connection was left
      */
     removeSome: (
@@ -283,7 +269,7 @@ export function createConnections(parts: {
       inTransaction: InTransaction<readonly string[]>,
     ): Promise<number | undefined> =>
       transactionOf(database, ownerAccountId, async (tx) => {
-        // Order by client, so that PostgreSQL uses the index, and does not visit the rows removed before again.
+        // Order by client, so that PostgreSQL uses the index, and does not visit rows that earlier batches removed.
         const rows = await tx.query<{ account_id: string; has_ended: boolean }>(
           `DELETE FROM connections WHERE ctid = ANY (ARRAY(
               SELECT ctid FROM connections WHERE client_id BETWEEN $1 AND $1
@@ -297,17 +283,16 @@ export function createConnections(parts: {
       }),
 
     /**
-     * Ends all authorizations, in batches, and keeps the approvals. For use after a restore, because the restored
+     * Ends all authorizations in batches, but keeps the approvals. For use after a restore, because the restored
      * database lacks the latest revocations. If interrupted, it can be run again.
      *
-     * @param onProgress called after each batch with the number of connections so far
      * @returns the number of connections
      */
     async endEveryAuthorization(onProgress?: (done: number) => void): Promise<number> {
       let done = 0;
       let after: string | undefined;
-      // Raise the first generation before all else: later connections start with it. The lock waits for approvals in
-      // progress, whose connections are raised below.
+      // Raise the generation of new connections first. The lock waits for approvals in progress, whose connections are
+      // raised by the loop below.
       await database.transaction(async (tx) => {
         await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
         await raise(tx, 'first_generation', beyondLost('first_generation'));
@@ -332,7 +317,6 @@ export function createConnections(parts: {
       }
     },
 
-    /** Returns when and why the connection ended; undefined if it is active or never existed. */
     async endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined> {
       const [end] = await database.query<ConnectionEnd>(
         `SELECT ended_at AS at, ended_cause AS cause FROM connections

@@ -5,25 +5,21 @@ import { isCurrentSince } from '../clients/client-row.ts';
 import { createParameters, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
 import { isFullFor } from './client-standing.ts';
 
-/** The client as the consent page showed it. If it has changed since, the user is asked again. */
+/** The client as the consent page showed it. If any value has changed since, the user is asked again. */
 export interface RememberedConsent {
   readonly name: string;
-  /** The result of `redirectHosts` for the client. */
   readonly hosts: readonly string[];
-  /** `Client.ownedSince`, which changes with each change of the owner; null for the first owner. */
+  /** `Client.ownedSince`, which each change of the owner changes; null for the first owner. */
   readonly ownedSince?: Date | null | undefined;
 }
 
-/** The state for which the page was rendered. An approval is refused if any of it has changed. */
+/** The state for which the page was rendered. An approval is refused if any part of it has changed. */
 interface ApprovedPage {
-  /** The account's session generation, as recorded in the session that saw the page. */
+  /** The account's session generation, as stored in the session that requested the page. */
   readonly sessionGeneration: number;
   readonly sessionUid: string;
-  /** The result of `Connections.generationOf`. */
   readonly generation: number | undefined;
-  /** `Client.endedThrough`. */
   readonly endedThrough: number;
-  /** The limit that the page showed. */
   readonly limit: ConnectionLimit;
 }
 
@@ -38,18 +34,13 @@ export interface NewConsent extends RememberedConsent {
   readonly maxPeople?: number;
 }
 
-/** The stored connection; `isNew` is false if the user was connected already. */
+/** `isNew` is false if the user was already connected. */
 type Connected = { readonly generation: number; readonly clientGeneration: number; readonly isNew: boolean };
 
-/**
- * SQL condition: the connection `n` was ended, or `now` is after the end date that its user set.
- *
- * @param endedThrough see `isCurrentSince`
- */
+/** SQL condition: the connection `n` was ended, or `now` is after the end date that its user has set. */
 export const hasEndedAt = (now: string, endedThrough?: string): string =>
   `(NOT ${isCurrentSince(endedThrough)} OR coalesce(n.limit_until <= ${now}, false))`;
 
-/** SQL condition: the connection `n` has this limit. */
 export const isLimit = (places: string, isReadOnly: string, until: string): string =>
   `(n.limit_places IS NOT DISTINCT FROM ${places}::text[] AND n.limit_read_only = ${isReadOnly}
     AND n.limit_until IS NOT DISTINCT FROM ${until}::timestamptz)`;
@@ -57,15 +48,15 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
 const ENDED = hasEndedAt('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
-/** The query locks the session's row, not only reads it: it waits for a sign-out in progress, and then sees it. */
+/** Locks the session's row, not only reads it, so that it waits for a sign-out in progress and then sees it. */
 const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AND s.account_id = accounts.id
   AND s.ended_at IS NULL AND suspended_at IS NULL AND ${SESSION_GENERATION} <= given.page_session_generation
   AND given.page_ended_through = given.ended_through`;
 
 /**
- * SQL of the approval. A connection that was ended keeps the generation of its end. The account's row is locked, so
- * that its sessions are ended either before (seen here) or after this write, and a new membership, whose foreign key
- * waits for this lock, finds the connection.
+ * SQL of the approval. A connection that was ended keeps the generation that its end has set. The account's row is
+ * locked, for two reasons: its sessions are ended either before this write, which then sees it, or after it. And a new
+ * membership, whose foreign key waits for this lock, finds the connection.
  */
 const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (
@@ -108,14 +99,13 @@ const insertAt = (now: string, isOfPage: boolean): string => `
             OR ${isLimit('page_places', 'page_read_only', 'page_until')}) FROM given)
     RETURNING generation, client_generation AS "clientGeneration", approved_at = connected_at AS "isNew"`;
 
-/** Implements `Connections.rememberConsent`. */
 export function rememberConsent(
   database: Database,
   consent: NewConsent,
   inTransaction?: InTransaction,
 ): Promise<Connected | undefined> {
   return database.transaction(async (tx) => {
-    // Lock the client first, so that of two users only one gets the last free place: the second transaction waits here,
+    // Lock the client first, so that only one of two users gets the last free place: the second transaction waits here,
     // and its INSERT then counts the first user. No other code takes this lock. Lock also for a connected user or a
     // checked client, because either may have changed when the INSERT runs.
     if (consent.maxPeople) {
@@ -155,7 +145,7 @@ async function insert(
   return row;
 }
 
-/** The browser of a request that got a code without a click; `elsewhere`: the user never signed in with it before. */
+/** The browser that received a code without a click. `elsewhere`: the user has never signed in with it. */
 export type SilentPlace = 'known browser' | 'elsewhere';
 
 const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
@@ -163,13 +153,13 @@ const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
   elsewhere: 'silent_elsewhere_at',
 };
 
-/** Returns SQL: the array of places in which a code without a click was recorded in the last day. */
+/** SQL: the array of places in which a code without a click was recorded in the last day. */
 export const recordedIn = (now: string): string =>
   `array_remove(ARRAY[${Object.entries(SILENT_COLUMNS).map(
     ([place, column]) => `CASE WHEN ${column} > ${now} - interval '1 day' THEN '${place}' END`,
   )}], NULL)`;
 
-/** Implements `Connections.recordSilent` in one statement, so that only one of parallel requests is recorded. */
+/** Uses one statement, so that only one of several parallel requests is recorded. */
 export async function recordSilent(
   database: Queries,
   { accountId, clientId }: Pick<NewConsent, 'accountId' | 'clientId'>,

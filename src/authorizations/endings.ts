@@ -1,4 +1,4 @@
-/** The only place that ends access: of a connection, a user, a client or one authorization. */
+/** The only file that ends access: of a connection, a user, a client or one authorization. */
 import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
 import type { Details } from '../accounts/activity/activity-words.ts';
@@ -14,12 +14,11 @@ import type { End, Revocations } from './revocations.ts';
 import { isMachineToken, readValue } from './token-formats.ts';
 
 /**
- * Ends connections with all their authorizations and approvals. Does not use the token store, so this works while that
- * store is unavailable, and stays in force if a backup of it is restored later.
+ * Ends connections with all their authorizations and approvals. Does not use the token store: this works while that
+ * store is unavailable, and stays in force if a backup of that store is restored.
  *
  * @param by where the user's request came from; undefined if the operator ends them
  * @param inTransaction and `within`: see `Connections.end`
- * @returns the ended connections
  */
 export type Disconnect = (
   whose: Whose,
@@ -35,7 +34,7 @@ export const createDisconnect =
     return connections.end(whose, cause, recordEnds(activity, by, inTransaction), within);
   };
 
-/** Ends some of a client's connections for the operator: see `Connections.endSome`. */
+/** Ends some connections of a client for the operator: see `Connections.endSome`. */
 export type DisconnectSome = (
   clientId: string,
   after: string | undefined,
@@ -49,7 +48,6 @@ export const createDisconnectSome =
     return connections.endSome(clientId, 'operator_revoked', after, record);
   };
 
-/** Returns a job that ends connections on the date that their users have set. */
 export const createTimeLimitJob =
   (connections: Pick<Connections, 'endDue'>, activity: Activity): CleaningJob =>
   (limit) =>
@@ -81,7 +79,6 @@ const recordEnds =
     await inTransaction?.(tx, ended);
   };
 
-/** Ends the connections of an account in the transaction that changes it. */
 export const endConnections =
   (disconnect: Disconnect, by: Origin): InTransaction<Account> =>
   async (tx, { id }) =>
@@ -90,8 +87,8 @@ export const endConnections =
 export type Endings = ReturnType<typeof createEndings>;
 
 /**
- * Revokes single authorizations and machine access tokens by recording the revocation. Each decision about a token
- * reads this record together with the user or client, so a token whose data returns to the token store stays refused.
+ * Revokes single authorizations and machine access tokens by recording the revocation in the database. Each check of a
+ * token also reads this record, so a token stays refused even if its data returns to the token store.
  */
 export function createEndings(parts: {
   store: TokenStore;
@@ -101,14 +98,14 @@ export function createEndings(parts: {
 }) {
   const { store, revocations, changes = silentChangeFeed } = parts;
   return {
-    /** True if ending an unknown machine token adds a row; if the database has the tokens, it only deletes one. */
+    /** True if ending an unknown machine token adds a row. If the tokens are in the database, it only deletes a row. */
     recordsUnknown: !store.isInDatabase,
 
     /**
-     * Ends one authorization or one machine access token; when this resolves, it is ended on every node.
+     * Ends one authorization or one machine access token, on every node before this resolves.
      *
-     * @param onFirst called once the revocation is recorded, unless it was recorded before
-     * @throws StorageUnavailable if it may not have been recorded; the call can be repeated
+     * @param onFirst called once the revocation is recorded, unless an earlier call has recorded it
+     * @throws StorageUnavailable if the revocation may not have been recorded; the call can be repeated
      */
     async end(end: End, onFirst?: () => void): Promise<void> {
       const isFirst = await revocations.record(end, store);
@@ -120,11 +117,11 @@ export function createEndings(parts: {
         'machineToken' in end
           ? store.remove('machine_token', end.machineToken)
           : store.endAuthorization(end.authorization.id);
-      // Ignore failures: the end is complete, and removing the record only frees space early.
+      // Ignore failures: the revocation is complete, and removing the stored record only frees space early.
       await removed.catch(() => {});
     },
 
-    /** Returns whether this value is of an authorization or machine token of this client that was revoked singly. */
+    /** True if this value belongs to an authorization or machine token of this client that was itself revoked. */
     async hasEnded(value: string, clientId: string): Promise<boolean> {
       if (isMachineToken(value)) return revocations.hasEndedToken({ machineToken: value, clientId });
       const id = readValue(value)?.authorizationId;
@@ -132,21 +129,21 @@ export function createEndings(parts: {
     },
 
     /**
-     * Ends a token that the token store does not have, and may have lost: an API that has cached the token's caller
-     * would accept it for minutes. For a token of an authorization, only makes APIs drop their cached answers, because
-     * the value alone names no account, and may be forged.
+     * Ends a token that is missing in the token store, which may have lost it: an API that has cached the token's
+     * caller would accept the token for minutes. For a token of an authorization, only makes APIs drop their cached
+     * answers, because the value alone names no account, and may be forged.
      */
     async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
-        // Only machine clients have such tokens; the announcement would make APIs drop another client's cached users.
+        // Only machine clients have such tokens. For others, APIs would drop cached users without need.
         if (kind !== 'machine') return;
-        // Only record: if Redis has the token again, it may belong to another client, so do not remove it there.
+        // Do not remove the token from Redis: if Redis has it again, it may belong to another client.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
         return changes.announce('clients', clientId);
       }
       const id = readValue(value)?.authorizationId;
       if (id === undefined) return;
-      // The key is account and id, but the account is not known.
+      // The key contains an account and the id, but the account is unknown.
       const key = `- ${id}`;
       await revocations.announce(key);
       changes.announce('authorizations', key);
@@ -155,8 +152,8 @@ export function createEndings(parts: {
 }
 
 /**
- * Suspends the client, then removes its data in batches, because a client may have too many
- * connections for one statement. If interrupted, it can be run again.
+ * Suspends the client, then removes its data in batches, because it may have too many connections for one statement. If
+ * interrupted, it can be run again.
  *
  * @param inTransaction runs in the last transaction, with the returned number
  * @param first runs in the first transaction, after the suspension
@@ -180,7 +177,7 @@ export const createClientRemoval =
     readonly activity: Activity;
   }): RemoveClient =>
   async (id, inTransaction, first) => {
-    // From here on the client is refused everywhere; the rest only deletes its data.
+    // After this, the client is refused everywhere. The rest only deletes its data.
     const client = await clients.suspend(id, first);
     const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;

@@ -1,4 +1,4 @@
-/** Reads reports of values that were found in public: a scanner's JSON list, or any text. */
+/** Reads values that were found in public, from a scanner's JSON list or any other text. */
 import { formTest, SECRET_KINDS, type SecretKind } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import { decoded, secretsIn } from '../base/secrets-in-text.ts';
@@ -7,7 +7,7 @@ import { cut, withoutSecrets } from '../clients/storable-text.ts';
 export interface FoundValue {
   readonly kind: SecretKind;
   readonly token: string;
-  /** Where the value was found, as text to show; a URL in it is never fetched. Empty if the report gives no place. */
+  /** Where the value was found, as text to show; never fetched if it is a URL. Empty if the report does not say it. */
   readonly foundAt: string;
 }
 
@@ -15,7 +15,7 @@ const TESTS = SECRET_KINDS.map((kind) => ({ kind, isOne: formTest(kind) }));
 const MAX_VALUES = 1_000;
 const MAX_PLACE_LENGTH = 200;
 
-/** @throws Refusal `report_invalid` or `too_many_values`; then the whole report is refused */
+/** @throws Refusal `report_invalid` or `too_many_values` for the whole report */
 export function readLeakReport(json: string) {
   const entries = parsed(json);
   if (!Array.isArray(entries)) throw new Refusal('report_invalid', ...NO_LIST);
@@ -23,7 +23,7 @@ export function readLeakReport(json: string) {
   return valuesIn(entries);
 }
 
-/** Returns each value in a text once. If the text is a report, its values have the places where they were found. */
+/** Returns each value in a text once, with the place where it was found if the text is a report. */
 export function findValues(text: string): readonly FoundValue[] {
   const list = parsed(text);
   const reported = Array.isArray(list) ? valuesIn(list).found : [];
@@ -33,7 +33,7 @@ export function findValues(text: string): readonly FoundValue[] {
   return [...reported, ...unreported.map(([token, kind]) => ({ kind, token, foundAt: '' }))];
 }
 
-/** @returns `found`; and `malformed`: the entries that cannot be used, with their position, from 0 */
+/** `malformed` has the index of each entry that cannot be used. */
 function valuesIn(entries: readonly unknown[]) {
   const found: FoundValue[] = [];
   const malformed = entries.flatMap((entry, index) => {
@@ -51,7 +51,7 @@ function valuesIn(entries: readonly unknown[]) {
   return { found, malformed };
 }
 
-/** Removes invisible characters and our own values: the place is stored, shown and mailed. */
+/** Removes invisible characters, and values of this service, because the place is stored, shown and mailed. */
 function shownPlace(place: string): string {
   const visible = place.replace(/[\s\p{Z}]+/gu, ' ').replace(/\p{C}/gu, '');
   return cut(withoutSecrets(visible).trim(), MAX_PLACE_LENGTH);

@@ -21,7 +21,7 @@ export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
   readonly accountId?: string | undefined;
   /** Absent for an API key. */
   readonly clientId?: string;
-  /** The name of the client or the API key, with the last four characters of a secret or key. */
+  /** The name of the client or the API key, followed by the last four characters of a secret or key. */
   readonly name: string;
   /** Only for a client secret, which is refused after the grace period. */
   readonly refusedFrom?: Date | undefined;
@@ -29,7 +29,7 @@ export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
 
 export type LeakedValues = ReturnType<typeof createLeakedValues>;
 
-/** Maximum number of values that are ended at the same time, so that a long report does not delay other requests. */
+/** Limited so that a long report does not delay other requests. */
 const MAX_AT_ONCE = 10;
 
 export function createLeakedValues(parts: {
@@ -53,13 +53,13 @@ export function createLeakedValues(parts: {
   async function endAuthorization({ token, ...found }: FoundValue, leaked: Leaked): Promise<void> {
     const value = readValue(token);
     const record = value && (await store.readAuthorization(value.authorizationId));
-    // Check the MAC: ids are in many logs, so otherwise a made-up value with such an id could end an authorization.
+    // Check the MAC: ids are in many logs, and a made-up value with such an id must not end an authorization.
     if (!record || !createTokenFormats(parts.tokenKeys()).isGenuine(value, record.secret)) return;
     const until = value.kind === 'access_token' ? value.expiresAt : record.usableUntil;
     if (until <= epochSeconds(clock)) return;
     const { accountId, clientId, generation } = record;
     const client = await clients.find(clientId);
-    // Keep the authorization: a value from before the renewal gives no access without the client's new secret.
+    // Do not end the authorization: a value from before the renewal gives no access without the client's new secret.
     if (client && isFromBeforeRenewal({ value, authorization: record }, client)) return;
     if (generation !== undefined) {
       const present = await connections.generationOf(accountId, clientId, generation);
@@ -119,7 +119,7 @@ export function createLeakedValues(parts: {
     details: { ...leaked.details, client_id: clientId, client_name: name, last_four: lastFour },
   });
 
-  /** Refuses leaked secrets whose grace period has ended. They stay refused if the period is prolonged later. */
+  /** Refuses leaked secrets whose grace period has ended. They stay refused even if the period is prolonged later. */
   const refuseDueSecrets = (): Promise<number> =>
     clients.refuseLeaked(parts.graceSeconds(), (tx, refused) => {
       const leaked: Leaked = { actor: 'service', details: { cause: 'leaked' } };
@@ -137,15 +137,10 @@ export function createLeakedValues(parts: {
   };
 
   return {
-    /**
-     * Ends those of the values that are valid, on every node. Reads each value once.
-     *
-     * @param more further details for the activity log
-     * @throws Refusal `not_done` if a store failed: the same report can be sent again
-     */
+    /** Ends the valid ones of the values. @throws Refusal `not_done` if a store failed: send the report again */
     async end(found: readonly FoundValue[], actor: NewActivity['actor'], more: Details = {}): Promise<void> {
       const unique = [...new Map(found.map((value) => [value.token, value])).values()];
-      // Begin with the values that need only the database, because Redis may not answer.
+      // Begin with the values that need only the database, because Redis may be unavailable.
       const needsTokens = ({ kind }: FoundValue) => Number(!/^(?:api_key|client_secret)$/.test(kind));
       const values = unique.sort((one, other) => needsTokens(one) - needsTokens(other));
       try {

@@ -1,4 +1,4 @@
-/** Tokens of clients that act for themselves, without an authorization. `Endings` revokes them. */
+/** Access tokens of clients that act for themselves, without an authorization. `Endings` revokes them. */
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { TokenStore } from '../storage/token-store.ts';
@@ -6,12 +6,12 @@ import { keyOf } from '../storage/token-store.ts';
 import { isMachineToken } from './token-formats.ts';
 
 export interface MachineToken {
-  /** Names the token in the token store, and in the record of its revocation. */
+  /** Identifies the token in the token store, and in the record of its revocation. */
   readonly key: string;
   readonly clientId: string;
   /** The client's generation at issue. The token is invalid once the client has a later generation. */
   readonly generation: number;
-  /** The secret with which the client got the token, as `secretKey`. */
+  /** `secretKey` of the secret with which the client got the token. */
   readonly secret: string;
   /** Seconds since the epoch. */
   readonly issuedAt: number;
@@ -20,14 +20,13 @@ export interface MachineToken {
 
 type Stored = readonly [clientId: string, lifetime: number, generation: number, secret: string];
 
-/** The last 8 characters, 48 bits: enough to tell the secrets of one client apart, and short in many records. */
+/** The last 8 characters (48 bits) are enough to distinguish the secrets of one client, and keep records short. */
 const secretKey = (secretId: string): string => secretId.slice(-8);
 
-/** True if the client got the token with a secret that has since been found in public. */
 export const isFromLeakedSecret = (client: Client, { secret }: MachineToken): boolean =>
   client.leakedSecrets.some((id) => secretKey(id) === secret);
 
-/** True unless the token was revoked: singly, with the client's generation, or because its secret was leaked. */
+/** False if the token itself was revoked, the client's generation was raised, or the client's secret was leaked. */
 export const isValidFor = async (
   clients: Pick<ClientRegistry, 'hasEndedToken'>,
   client: Client,
@@ -52,7 +51,7 @@ export function createMachineTokens(store: TokenStore) {
       return { key, clientId, generation, secret, expiresAt, issuedAt: expiresAt - lifetime };
     },
 
-    /** @param token contains the client and secret as authenticated, so that any revocation since then applies */
+    /** @param token contains the client and secret as they were authenticated, so that revocations since then apply */
     async keep(
       value: string,
       token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client; readonly secretId: string },

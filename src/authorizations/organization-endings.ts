@@ -1,4 +1,4 @@
-/** Lets owners, admins and operators change what has access to an organization, and records the changes. */
+/** Changes what has access to an organization, for owners, admins and operators, and records each change. */
 import type { Account } from '../accounts/account.ts';
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
@@ -21,10 +21,9 @@ interface Named {
   readonly name: string;
 }
 
-/** True if the page on which the admin decided showed the client like this. */
 export type IsAsShown = (client: ApprovableClient) => boolean;
 
-/** Locks the clients, and refuses the approval if one of them is not as the admin saw it. */
+/** Locks the clients. Refuses the approval if one of them differs from what the admin saw. */
 const requireAsShown =
   (clients: readonly Named[], isAsShown: IsAsShown) =>
   async (tx: Queries): Promise<void> => {
@@ -35,7 +34,6 @@ const requireAsShown =
 
 export type OrganizationEndings = ReturnType<typeof createOrganizationEndings>;
 
-/** Like `OrganizationEnds`, and records each change in the activity logs. */
 export function createOrganizationEndings(parts: { readonly activity: Activity; readonly ends: OrganizationEnds }) {
   const { activity, ends } = parts;
 
@@ -45,10 +43,10 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
   });
 
   /**
-   * Records the action for the acting user, and for the users concerned without the network address and browser.
+   * Records the action for the acting user and, without network address and browser, for the affected user.
    *
-   * @param concerned the account; undefined if the change concerns all members: their logs show the organization's
-   *   decisions about clients that they connected (`Activity.of`)
+   * @param concerned undefined if all members are affected: their logs show the decisions of the organization about
+   *   clients that they have connected (`Activity.of`)
    */
   async function record(
     tx: Queries,
@@ -99,15 +97,11 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
         },
       }),
 
-    /** See `OrganizationEnds.block`. @param warehouse absent for the whole organization */
+    /** @param warehouse absent for the whole organization */
     block: changing('block', 'client_barred'),
     unblock: changing('unblock', 'client_admitted'),
 
-    /**
-     * See `OrganizationEnds.decide`. The log records a decision as a block or the end of a block, with a detail.
-     *
-     * @throws Refusal `client_changed`
-     */
+    /** The log has the decision as a block or the end of a block, with a detail. @throws Refusal `client_changed` */
     approve: (by: ActingAdmin, client: Named, isAsShown: IsAsShown): Promise<boolean> =>
       ends.decide({
         ...whose(by),
@@ -129,11 +123,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
         }),
       }),
 
-    /**
-     * Changes which clients and API keys may access the organization, and records the change.
-     *
-     * @param approved clients to approve in this transaction, if they are as in `isAsShown`
-     */
+    /** @param approved clients to approve in the same transaction, if they are as in `isAsShown` */
     setPolicy: (
       by: Acting,
       policy: OrganizationPolicy,

@@ -1,7 +1,4 @@
-/**
- * Lets owners, admins and the operator decide which clients and API keys have access to an organization, and owners and
- * admins end memberships of other members (operators do this in changes/memberships.ts).
- */
+/** Decides what has access to an organization, and ends memberships for owners and admins. */
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin, type Role } from '../accounts/access/reach.ts';
 import { isAccountId } from '../accounts/account.ts';
@@ -39,7 +36,7 @@ export function createOrganizationEnds(parts: {
   ): Promise<boolean> =>
     checked(of, () => database.transaction((tx) => changeIn(tx, of, (present) => work(tx, present))));
 
-  /** Like `change`, for rights and policies that other systems also write: an older line must not undo it. */
+  /** Like `change`, for data that other systems write, too: their older data must not undo a change. */
   const changeRecords = (
     of: Deciding,
     accountId: string | undefined,
@@ -68,7 +65,7 @@ export function createOrganizationEnds(parts: {
     return true;
   }
 
-  /** Stores decisions about clients that users can connect; returns the decisions that changed. */
+  /** @returns the decisions that changed */
   const decide = (
     tx: Queries,
     { organizationId, by }: Deciding,
@@ -90,11 +87,11 @@ export function createOrganizationEnds(parts: {
 
   return {
     /**
-     * Approves the client for the organization, or declines it with a sentence for the users who have connected it.
-     * Keeps a block of the client, which has priority over an approval.
+     * Approves the client for the organization, or declines it with a sentence for the users who have connected it. A
+     * block of the client stays, and has priority over an approval.
      *
      * @returns false if `by` is no longer an owner or admin, if the client is unknown or not one that users can
-     *   connect, or if this decision is stored already.
+     *   connect, or if this decision is stored already
      */
     async decide({
       clientId,
@@ -112,11 +109,7 @@ export function createOrganizationEnds(parts: {
       return isDecided;
     },
 
-    /**
-     * Sets the policy, and approves the clients `approved` in the same transaction.
-     *
-     * @returns false if `by` is no longer an owner or admin, or nothing changed
-     */
+    /** Also approves the clients in `approved`. @returns false if `by` is no owner or admin now, or nothing changed */
     async setPolicy({
       policy: { asksFirst, allowsApiKeys },
       approved,
@@ -140,9 +133,9 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Ends a membership, and removes the member's rights in every warehouse.
+     * Also removes the member's rights in every warehouse.
      *
-     * @returns false if `by` is no longer an owner or admin, or there is no member with this id.
+     * @returns false if `by` is no longer an owner or admin, or no member has this id
      * @throws Refusal `owner_protected` or `last_owner`
      */
     async endMembership({
@@ -164,7 +157,7 @@ export function createOrganizationEnds(parts: {
     },
 
     /**
-     * Blocks a client in the organization or in one of its warehouses, no matter which user approved it. Each block
+     * Blocks a client in the organization or in one of its warehouses, no matter which users connected it. Each block
      * must be removed separately.
      *
      * @returns false if `by` is no longer an owner or admin, the client is unknown or already blocked, or the warehouse
@@ -183,7 +176,7 @@ export function createOrganizationEnds(parts: {
       return isBlocked;
     },
 
-    /** @returns false if `by` is no longer an owner or admin, or the client is not blocked. */
+    /** @returns false if `by` is no longer an owner or admin, or the client is not blocked */
     async unblock({ clientId, warehouseId, ...whose }: BlockedClient): Promise<boolean> {
       if (!isClientId(clientId)) return false;
       const { organizationId } = whose;
@@ -212,14 +205,10 @@ interface Decision {
 
 interface Present {
   roleOf(accountId: string): Role | undefined;
-  /** The owners who are not suspended. */
   readonly owners: readonly string[];
 }
 
-/**
- * Returns these members and all owners, locked until the transaction ends. Parallel changes of
- * these memberships run one after the other.
- */
+/** Returns these members and all owners, locked until the transaction ends. */
 async function lockedMembers(tx: Queries, organizationId: string, accountIds: readonly string[]): Promise<Present> {
   // Lock accounts before memberships, like a deletion of an account, to avoid deadlocks.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR KEY SHARE', [accountIds]);

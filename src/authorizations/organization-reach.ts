@@ -1,6 +1,6 @@
 /**
- * Reads which users, clients and API keys have access to an organization, for its owners and admins. No statement reads
- * more than one step of a list, so a large organization makes none slow.
+ * Reads which users, clients and API keys have access to an organization, for its owners and admins. Each statement
+ * reads only one step of a list, so it is fast even for a large organization.
  */
 import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
 import { isAdmin, type Right, type Role, rightsBy } from '../accounts/access/reach.ts';
@@ -27,10 +27,10 @@ export type Reach = ReturnType<OrganizationReach['of']>;
 /** How many members or machine clients one statement reads. */
 const MEMBERS_AT_ONCE = 1_000;
 const CLIENTS_AT_ONCE = 100;
-/** Maximum connections of one client that are read for the names of users, the rights and the last use. */
+/** How many connections of one client are read for the names of users, the rights and the last use. */
 export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
-/** How many pages may read at once in this process. Each uses one database connection of the pool. */
+/** How many pages may read at once in this process. Each page uses one database connection of the pool. */
 const MAX_READING = 2;
 
 export function createOrganizationReach(parts: { readonly database: Database; readonly clock: Clock }) {
@@ -38,8 +38,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
   const inTurn = createTurns(MAX_READING);
   return {
     /**
-     * Runs `work` after earlier pages of the account, and only two pages at a time in this process. So pages of
-     * organizations leave database connections for introspection, however often they are reloaded.
+     * Runs `work` after earlier pages of the account, and only two pages at a time in this process. So reloading these
+     * pages leaves database connections for introspection.
      *
      * @throws AccountBusy
      */
@@ -56,8 +56,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
     },
 
     /**
-     * @param warehouseId a chosen warehouse: the lists then leave out entries without access to it, also those of
-     *   suspended users, but not blocked clients
+     * @param warehouseId a chosen warehouse: the lists then contain only entries with access to it, and blocked
+     *   clients. Entries of suspended users are left out.
      */
     of: (organizationId: string, warehouseId?: string) => createReach({ database, clock, organizationId, warehouseId }),
   };
@@ -73,14 +73,13 @@ function createReach(parts: {
   const place = [organizationId, warehouseId ?? null];
   const isListed = ({ rights }: Reaching): boolean => warehouseId === undefined || rights.length > 0;
 
-  /** Converts the first row of a member to what the member can access. */
   const memberFrom = <Row extends MemberRow>({ stored, held, readable, ...row }: Row) => ({
     ...row,
     rights: rightsBy(row.role, stored),
     warehouses: isAdmin(row.role) ? null : row.role === 'viewer' ? readable : held,
   });
 
-  /** Returns what a credential can access within its limit; undefined if that leaves out the organization. */
+  /** Returns what a credential can access within its limit; undefined if its limit excludes the organization. */
   function warehousesWithin({ role, held, limit }: CredentialRow) {
     const warehouses = (held ?? [])
       .map(({ id, rights }) => ({ id, name: '', rights: rightsBy(role, rights) }))
@@ -97,7 +96,7 @@ function createReach(parts: {
     return rights.length > 0 && !row.isSuspended ? rights : undefined;
   }
 
-  /** Returns the latest connections of each client, the latest used first. @param held joins the column `held` */
+  /** Returns some connections of each client, the latest used first. @param held SQL join with the column `held` */
   const connectionsOf = (clients: readonly { readonly id: string }[], held: string): Promise<ConnectionRow[]> =>
     database.query<ConnectionRow>(
       `SELECT n.client_id AS "clientId", n.account_id AS "accountId", n.last_used_at AS "lastUsedAt", a.name AS person,
@@ -150,7 +149,7 @@ function createReach(parts: {
       });
       const isWhole = row.count <= MAX_EXAMINED;
       const isConnected = through.length > 0 || !isWhole;
-      // List a blocked client even if it has no access, so that it can be unblocked.
+      // Include a blocked client even if it has no access, so that it can be unblocked.
       const isBlocked = row.isBlocked || row.isBlockedThere || (warehouseId === undefined && row.blockedIn.length > 0);
       if (!isConnected && !isBlocked) return [];
       if (warehouseId !== undefined && row.state !== 'admitted' && !isBlocked) return [];
@@ -216,13 +215,12 @@ function createReach(parts: {
       return stepOf(rows, keys, MEMBERS_AT_ONCE);
     },
 
-    /** Lists the clients that members have connected (even without access) and blocked ones, but no machine clients. */
+    /** Lists blocked clients and those that members have connected, even without access; no machine clients. */
     async clients(from = ''): Promise<Step<ReachingClient>> {
       const { rows, next } = await readClients(CLIENTS_AFTER, isClientId(from) ? from : '');
       return { rows: rows.filter(({ kind }) => kind !== 'machine'), next };
     },
 
-    /** Returns the clients with these ids that `clients` or `machines` lists. */
     async clientsNamed(ids: readonly string[]): Promise<readonly ReachingClient[]> {
       const named = ids.filter(isClientId);
       const clients: ReachingClient[] = [];
@@ -233,7 +231,7 @@ function createReach(parts: {
     },
 
     /**
-     * Returns the members who connected the client last, sorted by their last use, with the rights that the client has
+     * Returns the members who connected the client last, sorted by its last use, with the rights that the client has
      * through them, or would have without a policy or block.
      */
     async through(clientId: string): Promise<readonly ConnectingPerson[]> {
@@ -256,7 +254,7 @@ function createReach(parts: {
       return person;
     },
 
-    /** Returns two owners who are not suspended. Reads accounts one by one, because a join may read all of them. */
+    /** Returns at most two active owners. Reads accounts one by one, because a join may read all of them. */
     async owners(): Promise<readonly string[]> {
       const owners = await database.query<{ id: string }>(
         `SELECT account_id AS id FROM organization_memberships m
@@ -274,7 +272,7 @@ function createReach(parts: {
 export const isUndecided = ({ kind, state, decidedAt }: ReachingClient): boolean =>
   kind !== 'machine' && state !== 'blocked' && decidedAt === null;
 
-/** Reads a whole list, step by step. For short lists only. */
+/** Reads all steps of a list. For short lists only. */
 export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): Promise<Row[]> {
   const rows: Row[] = [];
   let from: string | undefined;
@@ -288,7 +286,7 @@ export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): P
 
 type ClientRow = Omit<ReachingClient, 'people' | 'rights' | 'lastUsedAt'>;
 
-/** `held` is the number of warehouses with rights; for a chosen warehouse, `stored` has the rights in it. */
+/** `held` counts warehouses with rights. `stored` has the rights in the chosen warehouse. */
 interface MemberRow {
   readonly at: string;
   readonly role: Role;
@@ -297,12 +295,11 @@ interface MemberRow {
   readonly readable: number;
 }
 
-/** A connection or API key of a member. */
 interface CredentialRow {
   readonly role: Role;
   readonly isSuspended: boolean;
   readonly limit: AccessLimit;
-  /** The stored rights in the chosen warehouse; if none is chosen, in the warehouses of the limit. */
+  /** The stored rights in the chosen warehouse or, if none is chosen, in the warehouses of the limit. */
   readonly held: readonly { readonly id: string; readonly rights: readonly Right[] | null }[] | null;
 }
 
@@ -318,7 +315,6 @@ const stepOf = <Row>(read: readonly { at: string }[], rows: readonly Row[], size
   next: read.length >= size ? read.at(-1)?.at : undefined,
 });
 
-/** The columns of `Blockable`, and their joins for the client `c`. */
 const BLOCKS = `b.client_id IS NOT NULL AS "isBlocked", there.client_id IS NOT NULL AS "isBlockedThere",
   (SELECT coalesce(json_agg(json_build_object('id', w.id, 'name', w.name, 'at', n.barred_at, 'by', a.name)
       ORDER BY w.name, w.id), '[]')
@@ -330,23 +326,22 @@ const blocksOf = (warehouse: '$2' | '$3'): string =>
   `LEFT JOIN barred_clients b ON b.organization_id = $1 AND b.client_id = c.id
   LEFT JOIN barred_in_warehouses there ON there.warehouse_id = ${warehouse} AND there.client_id = c.id`;
 
-// SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the last id of the step before.
+// SQL fragments: $1 is the organization, $2 the chosen warehouse or null, $3 the last id of the previous step.
 const membersAfter = (subject: 'account_id' | 'client_id'): string =>
   `(SELECT * FROM organization_memberships
     WHERE organization_id = $1 AND ${subject} IS NOT NULL AND id > $3
     ORDER BY id LIMIT ${MEMBERS_AT_ONCE}) m`;
 
-/** The account `a` of the membership `m`. As in the joins above, LIMIT 1 keeps PostgreSQL from reading all rows. */
+/** The account `a` of the membership `m`. LIMIT 1 keeps PostgreSQL from reading all accounts. */
 const ACCOUNT = `CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = m.account_id LIMIT 1) a`;
 
-/** The columns of `MemberRow` about the rights of the membership `m`. */
+/** The columns `stored`, `held` and `readable` of the membership `m`. */
 const rightsOf = (subject: 'account_id' | 'client_id'): string =>
   `CROSS JOIN LATERAL (SELECT min(rights) AS stored, count(*)::integer AS held,
       count(*) FILTER (WHERE 'read' = ANY(rights))::integer AS readable FROM warehouse_rights
     WHERE ${subject} = m.${subject} AND organization_id = $1
       AND ($2::text IS NULL OR warehouse_id = $2)) r`;
 
-/** The column `held` of a `CredentialRow`. */
 const heldWithin = (limited: 'n' | 'k', which: 'chosen' | 'every warehouse' = 'chosen'): string =>
   `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
     FROM warehouses w
@@ -364,7 +359,7 @@ const nextClient = (after: string): string =>
   `(SELECT client_id FROM member_connections WHERE organization_id = $1 AND client_id > ${after}
     ORDER BY client_id LIMIT 1)`;
 
-/** The ids of the clients after `$2`. Jumps in the index from client to client, without reading all connections. */
+/** The ids of the clients after `$2`. Jumps in the index from client to client instead of reading all connections. */
 const CLIENTS_AFTER = `connected AS (
     SELECT ${nextClient('$2')} AS client_id
     UNION ALL SELECT ${nextClient('connected.client_id')} FROM connected WHERE client_id IS NOT NULL

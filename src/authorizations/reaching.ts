@@ -1,28 +1,27 @@
-/** The users, clients and keys that can access an organization: the rows that its page lists. */
+/** The rows of an organization's page, which lists the users, clients and keys with access. */
 import type { Right, Role } from '../accounts/access/reach.ts';
 import type { ClientKind } from '../clients/client.ts';
 
-/** Part of a list, in the order of `at`. */
 export interface Step<Row> {
   readonly rows: readonly Row[];
-  /** The `from` of the following step; undefined after the last one. */
+  /** The `from` of the next step; undefined after the last step. */
   readonly next: string | undefined;
 }
 
 export interface Reaching {
-  /** The position in the list: the next step begins after it. */
+  /** The position in the list. The next step begins after this position. */
   readonly at: string;
   readonly id: string;
   readonly name: string;
-  /** The rights in the chosen warehouse, unordered, with duplicates; without meaning if none was chosen. */
+  /** The rights in the chosen warehouse, unordered, with duplicates. Meaningless if no warehouse was chosen. */
   readonly rights: readonly Right[];
 }
 
-/** A client, with its blocks: in the whole organization, in the chosen warehouse, and in any warehouse. */
+/** Where a client is blocked: in the whole organization, in the chosen warehouse, and in any warehouse. */
 export interface Blockable {
   readonly isBlocked: boolean;
   readonly isBlockedThere: boolean;
-  /** The organization's warehouses in which the client is blocked; `at` is in ISO 8601. */
+  /** The organization's warehouses in which the client is blocked. `at` is in ISO 8601. */
   readonly blockedIn: readonly {
     readonly id: string;
     readonly name: string;
@@ -38,13 +37,13 @@ export interface ReachingPerson extends Reaching {
   readonly since: Date;
   /** Number of the organization's warehouses that the user can access; null for all of them. */
   readonly warehouses: number | null;
-  /** Null if the activity log does not go back to a sign-in. */
+  /** Null if the activity log, which forgets old entries, has no sign-in. */
   readonly lastSignedInAt: Date | null;
 }
 
 export interface ReachingClient extends Reaching, Blockable {
   readonly kind: ClientKind;
-  /** `waiting`: clients need an approval in this organization, which has not yet decided about this one. */
+  /** `waiting`: the organization requires an approval of clients, and has not decided about this one. */
   readonly state: 'admitted' | 'blocked' | 'declined' | 'waiting';
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;
@@ -54,28 +53,25 @@ export interface ReachingClient extends Reaching, Blockable {
    * `rights` and `lastUsedAt` concern only the members who connected it last.
    */
   readonly count: number;
-  /** Names of the members who have connected the client, most recently used first. */
   readonly people: readonly string[];
   /** When the first of these members connected the client; null if no member has connected it. */
   readonly requestedAt: Date | null;
   readonly lastUsedAt: Date | null;
-  /** When and by whom the client was blocked, in the chosen warehouse or else the organization; else null. */
+  /** When and by whom the client was blocked, in the chosen warehouse or else the organization; null if not blocked. */
   readonly blockedAt: Date | null;
   readonly blockedBy: string | null;
-  /** The time of the stored decision, even if the organization no longer requires one; null if undecided. */
+  /** The time of the stored decision, even if the organization no longer requires one; null without a decision. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;
-  /** Why the client was declined, for the people who connected the client. */
   readonly sentence: string | null;
 }
 
-/** A member who has connected a client, and what the client can access through this member. */
 export interface ConnectingPerson {
   readonly id: string;
   readonly name: string;
   readonly isSuspended: boolean;
   readonly lastUsedAt: Date | null;
-  /** The warehouses; empty for a suspended person. */
+  /** By warehouse; empty for a suspended user. */
   readonly reaches: readonly { readonly id: string; readonly rights: readonly Right[] }[];
 }
 

@@ -1,4 +1,4 @@
-/** Records which authorizations and machine tokens were revoked, and why. Every decision about a token reads this. */
+/** Records which authorizations and machine tokens were revoked, and why. Every check of a token reads this. */
 import type { Activity, NewActivity, Origin } from '../accounts/activity/activity.ts';
 import type { Details, EndingCause } from '../accounts/activity/activity-words.ts';
 import { announcementSql } from '../storage/change-feed.ts';
@@ -13,17 +13,15 @@ export interface Revocation {
   readonly cause: EndingCause;
   readonly actor: NewActivity['actor'];
   readonly origin?: Origin;
-  /** Further details for the activity log. */
   readonly details?: Details;
 }
 
-/** A revoked machine access token. Its cause is not stored, because the client can get a new token. */
+/** A revoked machine access token. The cause is not stored, because the client can get a new token. */
 export interface MachineTokenEnd {
   readonly machineToken: string;
   readonly clientId: string;
-  /** Seconds since the epoch; undefined if the token store has lost the token. */
+  /** Epoch seconds; undefined if the token store has lost the token. */
   readonly expiresAt: number | undefined;
-  /** An entry of the activity log, recorded in the same statement. */
   readonly entry?: NewActivity;
 }
 
@@ -40,10 +38,9 @@ export interface RecordedEnd {
 const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS "clientId"
   FROM ended_authorizations`;
 
-/** SQL: false if this revocation was recorded before. */
 const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
-/** A revocation is kept this much longer than the token store could have the record, because clocks differ. */
+/** A revocation is stored this much longer than the token store could have the record, because clocks differ. */
 const MARGIN_SECONDS = 86_400;
 
 /** The maximum of `tokens.machine_access_token`. */
@@ -53,7 +50,7 @@ export type Revocations = ReturnType<typeof createRevocations>;
 
 export function createRevocations(parts: { readonly database: Database; readonly activity: Pick<Activity, 'partOf'> }) {
   const { database, activity } = parts;
-  /** The longest lifetime that this process has stored. */
+  /** The longest token lifetime, in seconds, that this process has stored. */
   let keptLifetime = 0;
 
   function authorizationSql(
@@ -64,15 +61,15 @@ export function createRevocations(parts: { readonly database: Database; readonly
     const { id, accountId, clientId, generation, usableUntil } = authorization;
     const details = { ...more, client_id: clientId, cause };
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
-    // A client test has no connection, so the user's activity log omits it.
+    // A client test has no connection, so its revocation is not in the user's activity log.
     const isTest = generation === undefined;
-    // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS; until then, a client that retries gets
-    // access tokens.
+    // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS, and a client that retries gets access
+    // tokens until then.
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
-    // Use the later time: another node may be prolonging the record, or an older copy of the store may expire later.
+    // Use the later time: another node may be prolonging the record, and an older copy of the store may expire later.
     const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
       ((SELECT refresh_lifetime_seconds FROM lasting_numbers) + ${use(keptSeconds)}) * interval '1 second')`;
-    // Nothing is recorded if the account was deleted: its authorizations ended with it.
+    // If the account was deleted, record nothing: its authorizations ended with the account.
     return `WITH recorded AS (
         INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
         SELECT ${use(id)}, ${database.now()}, ${use(cause)}, id, ${use(clientId)}, ${forgottenAt}
@@ -105,15 +102,14 @@ export function createRevocations(parts: { readonly database: Database; readonly
   }
 
   return {
-    /** Announces the end of an authorization without a record of it. @throws StorageUnavailable */
     async announce(key: string): Promise<void> {
       const { values, use } = createParameters();
       await database.query(`SELECT ${announcementSql('authorizations', key, use)}`, values);
     },
 
     /**
-     * Stores the revocation, its entry in the log and its announcement to every node in one statement. The first
-     * recorded cause stays.
+     * Stores the revocation, its log entry and its announcement to every node in one statement. The first recorded
+     * cause stays.
      *
      * @param store if it is this database, the statement also deletes the row of the token or authorization
      * @returns false if the revocation was recorded before
@@ -126,10 +122,10 @@ export function createRevocations(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Makes all nodes keep later revocations for as long as refresh tokens with this lifetime are valid. Call this
+     * Makes all nodes store later revocations for as long as refresh tokens with this lifetime are valid. Call this
      * before the node issues such tokens, and at each reload, because a restored database may have a lower value.
      *
-     * @throws StorageUnavailable unless this process has already stored such a lifetime
+     * @throws StorageUnavailable unless this process has already stored this or a longer lifetime
      */
     async keepEndsFor(seconds: number): Promise<void> {
       try {
@@ -138,24 +134,21 @@ export function createRevocations(parts: { readonly database: Database; readonly
         await raise(database, 'refresh_lifetime_seconds', '$1', [longest]);
         keptLifetime = Math.max(longest, keptLifetime);
       } catch (error) {
-        // Ignore the failure if this process has already stored this lifetime or a longer one.
         if (seconds > keptLifetime) throw error;
       }
     },
 
-    /** Returns whether this machine token of the client was revoked singly. */
     async hasEndedToken({ machineToken, clientId }: Pick<MachineTokenEnd, 'machineToken' | 'clientId'>) {
       const text = 'SELECT 1 FROM ended_machine_tokens WHERE client_id = $1 AND key = $2';
       return (await database.query(text, [clientId, keyOf(machineToken)])).length > 0;
     },
 
-    /** Returns undefined unless this authorization was revoked singly, not with its whole connection. */
+    /** Returns undefined unless this authorization itself was revoked, not its whole connection. */
     async find(id: string): Promise<RecordedEnd | undefined> {
       const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
       return end;
     },
 
-    /** Removes the revocations of an account that is being deleted. */
     async forgetAccount(accountId: string, tx: Queries): Promise<void> {
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
     },

@@ -1,30 +1,25 @@
-/** Makes, parses and verifies codes and tokens. */
+/** Creates, parses and verifies codes and tokens. */
 import { timingSafeEqual } from 'node:crypto';
 import { FORMS, formTest, hmacSha256, randomId, withChecksum, withoutChecksum } from '../base/random-id.ts';
 import type { Client } from '../clients/client.ts';
 import type { AuthorizationRecord } from '../storage/token-store.ts';
 
 /**
- * Codes and tokens are computed, not stored: the authorization's id (22 characters), the MAC (43), then the claims. So
- * the store keeps one record for any number of tokens, and if one token is refreshed repeatedly, each refresh computes
- * the same successor. The MAC needs a key of the service and the secret of the record: an attacker who reads only the
- * settings or only the store cannot forge a token. A checksum ends the value, so that a mistyped or made-up value is
- * refused without reading the store.
- *
- * The id is not secret: it grants nothing, and resource servers receive it.
+ * Codes and tokens are computed, not stored. They consist of the id of the authorization (22 characters, not secret),
+ * the MAC (43) and the claims. So the store needs one record for any number of tokens, and if one token is refreshed
+ * repeatedly, each refresh computes the same successor. The MAC needs a key of the service and the secret of the
+ * record, so an attacker who reads only the settings or only the store cannot forge a token. A checksum ends the value,
+ * so that a mistyped or made-up value is refused without reading the store.
  */
 const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-9_-]*)$/;
 
-/**
- * Access tokens contain: issued at, expires at (seconds since the epoch), rotation, the client's generation
- * (3 bytes), 3 random bytes.
- */
+/** The claims of an access token: issued at, expires at, rotation (4 bytes each), client generation (3), random (3). */
 const ACCESS_CLAIMS_BYTES = 18;
 
 interface Value {
   readonly authorizationId: string;
   readonly mac: string;
-  /** The last part of the value, not decoded. */
+  /** The last part of the value, still encoded. */
   readonly claims: string;
 }
 
@@ -40,7 +35,7 @@ export interface PresentedRefreshToken extends Value {
 
 export interface PresentedAccessToken extends Value {
   readonly kind: 'access_token';
-  /** Seconds since the epoch. */
+  /** Epoch seconds. */
   readonly issuedAt: number;
   readonly expiresAt: number;
   /** The rotation of the refresh token that was issued with this access token. */
@@ -49,19 +44,19 @@ export interface PresentedAccessToken extends Value {
   readonly clientGeneration: number;
 }
 
-/** A parsed code or token; it may be forged until `isGenuine` has checked it. */
+/** A parsed code or token, which may be forged until `isGenuine` has checked it. */
 export type PresentedValue = PresentedCode | PresentedRefreshToken | PresentedAccessToken;
 
 export const isMachineToken = formTest('machine_token');
 
-/** Parses a value without any lookup. Returns undefined if this service cannot have made it. */
+/** Parses a value without any lookup. Returns undefined if this service cannot have created it. */
 export function readValue(value: string): PresentedValue | undefined {
   const [, kind, authorizationId = '', mac = '', claims = ''] = VALUE.exec(withoutChecksum(value)) ?? [];
   const named = { authorizationId, mac, claims };
   if (kind === 'ac') return claims === '' ? { kind: 'code', ...named } : undefined;
   if (kind === 'rt') {
     const rotation = Number.parseInt(claims, 36);
-    // Accept only the form in which this service writes the number: `01` is not `1`.
+    // Accept only the form in which this service writes the number: `01` is not the same token as `1`.
     return rotation >= 0 && rotation.toString(36) === claims && claims.length <= 8
       ? { kind: 'refresh_token', ...named, rotation }
       : undefined;
@@ -84,7 +79,6 @@ export function readValue(value: string): PresentedValue | undefined {
 /** The values from which the code and tokens of an authorization are computed. */
 export interface ValueSource {
   readonly id: string;
-  /** A random text, stored in the record of the authorization. */
   readonly secret: string;
 }
 
@@ -103,12 +97,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     refreshToken: (source: ValueSource, rotation: number): string =>
       make('refresh_token', source, rotation.toString(36)),
 
-    /**
-     * Makes a token with 24 random bits, so that tokens of the same second differ. Two may be equal by chance, which
-     * does no harm: they grant the same and end together.
-     *
-     * @param times seconds since the epoch
-     */
+    /** The 24 random bits make tokens of a second differ. Two equal tokens do no harm. @param times epoch seconds */
     accessToken(
       source: ValueSource,
       rotation: number,
@@ -127,7 +116,6 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
       return make('access_token', source, claims.toString('base64url'));
     },
 
-    /** True if this service made the value for the authorization that has this secret. */
     isGenuine({ kind, authorizationId, claims, mac }: PresentedValue, secret: string): boolean {
       const presented = Buffer.from(mac);
       const text = signed(kind, authorizationId, secret, claims);
@@ -136,7 +124,6 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
   };
 }
 
-/** True if the value was issued before the client was last renewed. */
 export function isFromBeforeRenewal(
   {
     value,

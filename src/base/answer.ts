@@ -1,18 +1,18 @@
-/** The answer of a route for programs, which the host writes with one call, without Koa. */
+/** The answer of a route that programs call. The host writes the whole answer with one call, without Koa. */
 import type { Readable } from 'node:stream';
 import type { Context } from 'koa';
 
 export interface Answer {
   /** Default: 200. */
   readonly status?: number;
-  /** Headers that are added to, or replace, the headers that all these answers have (host/security-headers.ts). */
+  /** Added to the headers of host/security-headers.ts; a header of the same name is replaced. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** An object is sent as JSON. Without a body, the status is 204. */
+  /** An object is sent as JSON; undefined is sent as an empty answer with status 204. */
   readonly body: object | string | Readable | undefined;
 }
 
-/** Returns the answer of the steps that follow. */
+/** Runs the later steps of the route, and returns their answer. */
 export type NextStep = () => Promise<Answer>;
 
-/** A step of a route: returns an answer of its own, or the answer of the next step. */
+/** A step of a route, which answers the request itself or returns the answer of `next`. */
 export type Step<Result = Answer> = (ctx: Context, next: () => Promise<Result>) => Result | Promise<Result>;

@@ -1,52 +1,51 @@
 /**
- * Counts attempts, so that guessing a password or a secret stops being worth it.
+ * Limits how often passwords and secrets can be guessed.
  *
- * One rule holds for every limit: it only hinders requests that have proved nothing, because an
- * attacker can use up a shared limit, from one address or from a thousand.
+ * Every limit refuses only requests that have proved nothing, because an attacker can use up a shared limit, from one
+ * address or from a thousand.
  *
- * - Client secrets, tokens and codes have at least 256 random bits and are compared by one hash, so
- *   they are always checked. A limit only changes the refusal (429 instead of 401); a correct value
- *   passes whatever others did, and does not count.
- * - Passwords can be guessed, so beyond a limit they are not checked. A browser in which this account
- *   has signed in before has a limit of its own, which strangers cannot use up. Any other browser gets
- *   such a limit when the user sets a password there with a one-time link.
+ * - Client secrets, tokens and codes have at least 256 random bits and are compared by one hash, so they are always
+ *   checked. Beyond a limit, a wrong value is refused with 429 instead of 401. A correct value is always accepted, and
+ *   is not counted.
+ * - Passwords can be guessed, so beyond a limit they are not checked. A browser in which the account has signed in
+ *   before has a separate limit, which an attacker cannot use up. Another browser gets a separate limit if the user
+ *   sets a password there with a one-time link.
  */
 
-/** An attempt beyond the limit. */
 export interface Over {
-  /** Number of seconds until the window ends (for `Retry-After`), at least 1. */
+  /** The seconds until the window ends, at least 1, as in `Retry-After`. */
   readonly seconds: number;
-  /** True for the first attempt beyond the limit: once per key and window, across all nodes. */
+  /** True for only the first attempt beyond the limit, for each key and window, among all nodes. */
   readonly isFirst: boolean;
 }
 
-/** A number of attempts per key and window, across all nodes. */
+/** Limits the number of attempts for each key and window, among all nodes. */
 export interface AttemptLimit {
   /**
-   * Counts an attempt in one atomic step. Call it before checking the attempt, so that simultaneous
-   * attempts are limited like consecutive ones.
+   * Counts an attempt atomically. Call this before the password or the secret is checked, so that simultaneous attempts
+   * cannot exceed the limit.
    *
-   * @returns undefined if the attempt is allowed.
+   * @returns undefined if the attempt is allowed
    */
   count(key: string): Promise<Over | undefined>;
-  /** Takes back one counted attempt of this key. */
+  /** Subtracts one attempt that was counted for the key. */
   refund(key: string): Promise<void>;
-  /** Resets the window of this key. */
+  /** Sets the number of attempts of the key to zero. */
   forget(key: string): Promise<void>;
 }
 
 export interface AttemptLimitOptions {
-  /** Unique, so that different limits never share a key. */
+  /** Must be unique, because limits of the same name count the same attempts. */
   readonly name: string;
   readonly attempts: number;
-  /** Length of a window; it begins with the first attempt. */
+  /** Length of a window, which begins with the first attempt. */
   readonly windowSeconds: number;
   /**
-   * What happens if the store does not answer: this process counts its own attempts, or `count` throws
-   * StorageUnavailable, for requests that need the store immediately afterwards anyway.
+   * If the store does not answer, this process counts its own attempts, or `count` throws StorageUnavailable. Throwing
+   * is for requests that need the same store afterwards anyway.
    */
   readonly onStoreUnavailable: 'count here' | 'throw';
-  /** Receives a warning when this process counts only its own attempts. */
+  /** Gets a warning when this process begins to count only its own attempts. */
   readonly log: { warn(details: object, message: string): void };
 }
 

@@ -3,7 +3,7 @@
 /** Milliseconds since the epoch. */
 export type Clock = () => number;
 
-/** Looks up `Date.now` at each call, so that this clock also moves if a test replaces `Date.now`. */
+/** Reads `Date.now` at each call, because a test may replace it. */
 export const systemClock: Clock = () => Date.now();
 
 /** Whole seconds since the epoch, the unit of `exp` and `iat` (RFC 7519 §2, NumericDate). */

@@ -1,12 +1,12 @@
-/** The name prefixes of our cookies, and the attributes that all of them have. */
+/** The name prefixes and the attributes of all cookies of Gatehouse. */
 
 const isSecure = (issuer: string): boolean => issuer.startsWith('https:');
 
 /**
- * Adds the prefix `__Host-` or `__Secure-`; none for a loopback issuer, because not every browser accepts these
- * prefixes over plain http.
+ * Returns the full name of a cookie. It has the prefix `__Host-` or `__Secure-` unless the issuer uses plain http,
+ * over which not every browser accepts these prefixes.
  *
- * @param name without any prefix
+ * @param name the name without prefixes
  * @param isForOrigin false for a cookie that is bound to a path, which `__Host-` does not allow
  */
 export function cookieName(issuer: string, name: string, isForOrigin = true): string {
@@ -15,8 +15,8 @@ export function cookieName(issuer: string, name: string, isForOrigin = true): st
 }
 
 /**
- * Attributes of every cookie. With `SameSite=Lax`, the browser also sends the cookie when the user follows a link in a
- * mail, or when a client or a provider redirects the user back, but not with a form of another site.
+ * With `SameSite=Lax`, the browser sends the cookie also when the user follows a link in a mail, or is redirected by a
+ * client or a sign-in provider, but not with a form of another site.
  */
 export const cookieAttributes = (issuer: string) =>
   ({ httpOnly: true, sameSite: 'lax', secure: isSecure(issuer) }) as const;

@@ -1,22 +1,22 @@
-/** The data directory of an embedded deployment, and checks that it is complete and private. */
+/** Checks that the data directory of an embedded deployment is complete and private. */
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 export const clusterIn = (directory: string): string => path.join(directory, 'postgres');
 
-/** True if the directory contains a database, which PostgreSQL itself recognizes by this file. */
+/** PostgreSQL itself recognizes a database by the file `PG_VERSION`. */
 export const hasDatabase = (directory: string): boolean => existsSync(path.join(clusterIn(directory), 'PG_VERSION'));
 
-/** A marker file, which exists from before the first file is created until the database is complete. */
+/** The path of a marker file, which exists during the first start, until the database is complete. */
 const firstStartIn = (directory: string): string => path.join(directory, '.first-start');
 
-/** The file that a running process has locked (storage/embedded/directory-lock.ts). */
+/** The name of the file that a running process locks (storage/embedded/directory-lock.ts). */
 export const LOCK_FILE = 'gatehouse.lock';
 
-/** A directory with only such files counts as empty: a socket (`.…`), the lock, and `lost+found` of a disk. */
+/** A new directory may contain hidden files such as a socket, the lock, and the `lost+found` of a file system. */
 const isIgnored = (name: string): boolean => name.startsWith('.') || name === LOCK_FILE || name === 'lost+found';
 
-/** Marks an empty directory, so that a first start that fails halfway does not look like damage. */
+/** Marks an empty directory, so that a later start can tell an interrupted first start from a damaged database. */
 export function beginFirstStart(directory: string): void {
   if (readdirSync(directory).every(isIgnored)) writeFileSync(firstStartIn(directory), '');
 }
@@ -25,7 +25,7 @@ export function endFirstStart(directory: string): void {
   rmSync(firstStartIn(directory), { force: true });
 }
 
-/** Why a data directory is not opened. `damaged` is used only if proved; otherwise the data may be intact. */
+/** Why a data directory cannot be opened. Only `damaged` means that the data is certainly damaged. */
 export interface DataDirectoryProblem {
   readonly code:
     | 'data_directory_unsafe'
@@ -34,7 +34,7 @@ export interface DataDirectoryProblem {
     | 'data_directory_damaged'
     | 'data_directory_not_opened'
     | 'disk_full';
-  /** The rest of a sentence that begins with the name of the directory. */
+  /** Continues a sentence that begins with the path of the directory. */
   readonly what: string;
   readonly remedy: string;
 }
@@ -54,8 +54,8 @@ const RESTORE =
   'the whole directory in its place (secrets.json and postgres together), and start again';
 
 /**
- * Refuses a umask that would let every user of the machine write the new files, including the socket of the database.
- * It is not enough that the directory is private, because it may be opened or copied later.
+ * Refuses a umask with which every user of the machine could write new files and the socket of the database. A private
+ * directory alone does not prevent this, because its mode may change later, and the files may be copied.
  *
  * @throws DataDirectoryRefused
  */
@@ -73,8 +73,8 @@ export function refuseOpenUmask(directory: string): void {
 }
 
 /**
- * Refuses a directory in which a new database would silently replace a lost one, and a directory
- * that other users may enter: the database contains password hashes.
+ * Refuses a directory from which the database was lost, so that no new, empty database replaces it silently. Refuses
+ * also a directory that other users may enter, because the database contains password hashes.
  *
  * @throws DataDirectoryRefused
  */

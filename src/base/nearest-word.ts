@@ -1,8 +1,8 @@
 /** Finds the known word that is most similar to a mistyped one. */
 
 /**
- * Returns the closest word of `known`; undefined if no word is close enough to be the intended one. Ignores how words
- * are joined, so `retryWindow` and `retry-window` match `retry_window`.
+ * Returns undefined if no word of `known` is similar enough. Ignores how the parts of a word are joined, so
+ * `retryWindow` and `retry-window` match `retry_window`.
  */
 export function nearestWord(typed: string, known: readonly string[]): string | undefined {
   const [closest] = known
@@ -14,7 +14,7 @@ export function nearestWord(typed: string, known: readonly string[]): string | u
 
 const lettersOf = (word: string): string => word.toLowerCase().replace(/[_-]/g, '');
 
-/** Counts insertions, deletions, replacements and swaps of neighbors from one word to the other. */
+/** Counts the insertions, deletions, replacements and swaps of neighbors that turn one word into the other. */
 function editDistance(from: string, to: string): number {
   let previous: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -1,13 +1,13 @@
-/** The network of a caller's address, by which rate limits count, because a caller can hardly change it. */
+/** The networks of addresses. Rate limits count by network, because a caller can change the address within it. */
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
 /** An address that no host has (RFC 5737 §3). The doctor sends it in `X-Forwarded-For`. */
 export const BOGUS_ADDRESS = '203.0.113.7';
 
 /**
- * Returns an IPv4 address as it is, even if it is written as IPv6 (RFC 4291 §2.5.5.2). Shortens IPv6
- * to the first 64 bits, because the owner of one address of such a network usually has all 2^64
- * (RFC 4291 §2.5.4). Returns any other text unchanged, because a proxy may send anything.
+ * Returns a whole IPv4 address, even if it is written as IPv6 (RFC 4291 §2.5.5.2). Shortens an IPv6 address to its
+ * first 64 bits, because a user of one such address usually has all 2^64 addresses of the network (RFC 4291 §2.5.4).
+ * Returns any other text unchanged, because a proxy may send any text.
  */
 export function networkOf(address: string): string {
   const [withoutZone = ''] = address.split('%');
@@ -19,15 +19,15 @@ export function networkOf(address: string): string {
   return `${network.join(':')}::/64`;
 }
 
-/** True for an IPv6 address that stands for an IPv4 address (RFC 4291 §2.5.5.2). */
+/** True for an IPv6 address that represents an IPv4 address (RFC 4291 §2.5.5.2). */
 export function isMappedIPv4(address: string): boolean {
   const groups = isIPv6(address) ? groupsOf(address) : [];
   return groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
 }
 
 /**
- * Returns the network that a server usually shares with the other servers of its site: 24 bits of an IPv4 address (also
- * in the form of IPv6), or 48 bits of an IPv6 address. Undefined for a loopback address and any other text.
+ * Returns the network that the servers of one site usually share: the first 24 bits of an IPv4 address (even if it is
+ * written as IPv6), or 48 bits of an IPv6 address. Returns undefined for a loopback address and for any other text.
  */
 export function siteOf(address: string): string | undefined {
   const own = networkOf(address);
@@ -36,14 +36,14 @@ export function siteOf(address: string): string | undefined {
   if (!isIPv6(start)) return undefined;
   const [first = 0, second = 0, third = 0] = groupsOf(start);
   const site = [first, second, third].map((group) => group.toString(16)).join(':');
-  // Write it in the usual form, for example without a third group that is 0.
+  // Use the canonical form, which omits, for example, a third group that is 0.
   return site === '0:0:0' ? undefined : `${spelledIPv6(`${site}::`)}/48`;
 }
 
-/** Returns the canonical form of an IPv6 address without zone: no dotted part, at most one `::`, lower case. */
+/** Returns the canonical form: lower case, no dotted part, `::` for zeros. @param address IPv6 without zone */
 export const spelledIPv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
-/** Returns the eight 16-bit groups of an IPv6 address. */
+/** Returns the eight 16-bit numbers of an IPv6 address. */
 function groupsOf(address: string): number[] {
   const [before = [], after = []] = spelledIPv6(address)
     .split('::')
@@ -52,7 +52,7 @@ function groupsOf(address: string): number[] {
   return [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16));
 }
 
-/** True if no bit after the prefix is set. Otherwise, as in `10.1.2.3/16`, a network or an address may be meant. */
+/** False for `10.1.2.3/16`, which has bits after the prefix: its author may have meant a network or one address. */
 export function beginsNetwork(network: string): boolean {
   const [start = '', bits] = network.split('/');
   const [groups, prefix] = isIPv6(start)
@@ -64,7 +64,7 @@ export function beginsNetwork(network: string): boolean {
   });
 }
 
-/** Returns a check whether an address is in one of these networks, such as `192.0.2.0/24`. */
+/** @param networks in CIDR notation, such as `192.0.2.0/24` @returns whether an address is in one of them */
 export function createNetworkCheck(networks: readonly string[] = []): NetworkCheck {
   const list = new BlockList();
   for (const network of networks) {

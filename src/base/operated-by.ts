@@ -1,6 +1,6 @@
-/** The operator who ran a command, and the reason that they gave. */
+/** Who ran an operator command, and why. */
 export interface OperatedBy {
-  /** The account of the operating system that ran the command. */
+  /** A user name of the operating system. */
   readonly operator: string;
   readonly reason?: string | undefined;
 }

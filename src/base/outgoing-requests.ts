@@ -1,29 +1,28 @@
-/** Sends all requests to other servers: with limits for time and size, without decoding and redirects. */
+/** Sends all requests to other servers, with limits of time and size; decodes no answer and follows no redirect. */
 import { request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 
 export interface OutgoingRequest {
   readonly method?: string;
   readonly headers?: Record<string, string> | Headers;
-  /** Sent as text; `URLSearchParams` become a form. */
+  /** Sent as a string; `URLSearchParams` are sent as a form. */
   readonly body?: unknown;
-  /** Aborts the request with the signal's reason, even while the answer is being read. */
+  /** Aborts the request, even while the answer is being read. */
   readonly signal?: AbortSignal | undefined;
-  /** How to connect: for example, with which `lookup`. */
+  /** Options of the connection, such as `lookup`. */
   readonly connect?: RequestOptions;
 }
 
-/** Thrown if an answer has arrived, but must not be read. Users may see the message. */
+/** Thrown if an answer has arrived but must not be read. The message may be shown to users. */
 export class AnswerRefused extends Error {
   override readonly name = 'AnswerRefused';
 }
 
 /**
- * Sends a request and reads its whole answer. A redirect is returned, never followed.
+ * Sends a request and reads the whole answer, even if the answer is a redirect.
  *
- * @param limits limits for the request together with its answer: time and size
- * @throws AnswerRefused, the reason of the signal (`TimeoutError` after `timeoutMs`), or Node's error if there is no
- *   answer
+ * @param limits the time for request and answer together, and the size of the answer
+ * @throws AnswerRefused; `TimeoutError` after `timeoutMs`; the reason of the signal; Node's error if no answer arrives
  */
 export async function fetchAnswer(
   url: string | URL,
@@ -35,15 +34,15 @@ export async function fetchAnswer(
   return wholeAnswer(answer, maxBytes);
 }
 
-/** Like `fetchAnswer`, but resolves when the headers have arrived. Only the signal limits the time. */
+/** Resolves when the headers of the answer have arrived. Only the signal limits the time. */
 export async function openAnswer(
   url: string | URL,
   { method = 'GET', headers, body, signal, connect }: OutgoingRequest & { signal: AbortSignal },
 ): Promise<IncomingMessage> {
   signal.throwIfAborted();
   const sent = new Headers(headers);
-  // Without this header, servers may use any coding (RFC 9110 §12.5.3). Node's decoders have had vulnerabilities, and a
-  // small encoded answer can fill the memory.
+  // Refuse compressed answers, because Node's decoders have had vulnerabilities, and a small compressed answer can fill
+  // the memory. Without this header, servers may compress (RFC 9110 §12.5.3).
   sent.set('accept-encoding', 'identity');
   if (body instanceof URLSearchParams && !sent.has('content-type')) {
     sent.set('content-type', 'application/x-www-form-urlencoded');
@@ -52,12 +51,12 @@ export async function openAnswer(
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const start = target.protocol === 'https:' ? httpsRequest : httpRequest;
     const outgoing = start(target, { ...connect, method, headers: Object.fromEntries(sent) });
-    // Do not reuse connections: that would skip the check of an address by `lookup`. The header
+    // Do not reuse connections, because `lookup` checks only the address of a new connection. The header
     // `Connection: close` is not enough if the server answers with `keep-alive`.
     outgoing.shouldKeepAlive = false;
     signal.addEventListener('abort', () => outgoing.destroy(signal.reason));
     outgoing.on('response', resolve).on('error', reject);
-    // Node reports no error if the server switches to another protocol (status 101).
+    // Node emits no error if the server switches to another protocol (status 101).
     outgoing.on('close', () => reject(new Error('the connection was closed without an answer')));
     outgoing.end(String(body ?? ''));
   });
@@ -72,7 +71,7 @@ export async function openAnswer(
   throw new AnswerRefused(`an answer with the content coding ${refused}`);
 }
 
-/** The registered codings, without `identity`. Other values are ignored: servers also send `none` and `UTF-8`. */
+/** The registered codings except `identity`. Servers also send other values, such as `none`, which are ignored. */
 const CODINGS: readonly string[] =
   'aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd'.split(' ');
 
@@ -103,6 +102,6 @@ function responseOf(answer: IncomingMessage, body: Buffer<ArrayBuffer> | null): 
   const headers = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   );
-  // Do not use the phrase of the server, which may contain characters that a `Response` refuses.
+  // Do not use the server's reason phrase, which may contain characters that a `Response` refuses.
   return new Response(body, { status, statusText: STATUS_CODES[status] ?? '', headers });
 }

@@ -2,14 +2,14 @@
 import { hash, randomFillSync } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Random bytes for many ids, because one system call per id would take longer than the rest of the work. */
+/** Random bytes for many ids, because a system call takes longer than all other work for one id. */
 const random = Buffer.alloc(4_096);
 let taken = random.length;
 
 /**
- * Returns the prefix, followed by that many random characters of `[A-Za-z0-9_-]`, with 6 bits each.
+ * Returns the prefix and random characters of `[A-Za-z0-9_-]`, with 6 bits each.
  *
- * @param characters 22 for 132 bits, 43 for 258 bits (a secret)
+ * @param characters how many; for example 22 for 132 bits, or 43 for 258 bits (a secret)
  */
 export function randomId(prefix: string, characters: number): string {
   const bytes = Math.ceil((characters * 6) / 8);
@@ -18,7 +18,7 @@ export function randomId(prefix: string, characters: number): string {
     taken = 0;
   }
   const text = random.toString('base64url', taken, taken + bytes);
-  // Some ids are secrets, so erase their bytes from memory.
+  // Erase the bytes from memory, because some ids are secrets.
   random.fill(0, taken, taken + bytes);
   taken += bytes;
   return prefix + text.slice(0, characters);
@@ -29,9 +29,9 @@ export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 export type ValueKind = keyof typeof FORMS;
 
 /**
- * For each kind of value: its name; its prefix, which secret scanners know; and the length of the rest without the
- * checksum, in `[A-Za-z0-9_-]` characters. A refresh token ends with its rotation number, so its length varies. Every
- * kind except `client_id` ends with a checksum.
+ * The form of each kind of value. Secret scanners know the prefixes. The lengths count the `[A-Za-z0-9_-]` characters
+ * between the prefix and the checksum, with which every kind ends except `client_id`. The length of a refresh token
+ * varies, because it contains its rotation number.
  */
 export const FORMS = {
   access_token: { name: 'access token', prefix: 'gate_at_', minLength: 89, maxLength: 89 },
@@ -45,60 +45,59 @@ export const FORMS = {
 
 export type SecretKind = Exclude<ValueKind, 'client_id'>;
 
-/** The kinds of values that give access: all except the client ID, which is public. */
+/** All kinds of values except the client ID, which is public. */
 export const SECRET_KINDS = (Object.keys(FORMS) as ValueKind[]).filter(
   (kind): kind is SecretKind => kind !== 'client_id',
 );
 
-/** Matches a long part of a secret: a shorter part leaves an attacker more than 70 unknown bits. */
+/** Matches the first 30 characters of a secret. With fewer, an attacker still has to guess more than 70 bits. */
 const SECRET = new RegExp(`(?:${SECRET_KINDS.map((kind) => FORMS[kind].prefix).join('|')})[A-Za-z0-9_-]{30}`);
 
-/** True if part of the text has the form of one of our secrets, even if the end of the secret is missing. */
+/** True if the text contains a secret of Gatehouse, even if the end of the secret is missing. */
 export const holdsSecret = (text: string): boolean => SECRET.test(text);
 
 export const CHECKSUM_LENGTH = 6;
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** Returns the CRC-32 in base64url. The 32 bits are right-aligned in 36 bits, so the first letter is A to D. */
+/** Returns the CRC-32 in base64url, right-aligned in 36 bits, so that the first letter is A to D. */
 function checksumOf(value: string): string {
   const bits = crc32(value);
   let text = '';
-  // Do not use a Buffer, which is slower: each request checks several values.
+  // A Buffer would be slower, and each request checks several values.
   for (let shift = 30; shift >= 0; shift -= 6) text += BASE64URL[(bits >>> shift) & 63];
   return text;
 }
 
-/** Appends the checksum. */
 export const withChecksum = (value: string): string => value + checksumOf(value);
 
-/** Returns the value without its checksum; an empty text if the checksum is missing or wrong. */
+/** Returns an empty text if the checksum is missing or wrong. */
 export function withoutChecksum(value: string): string {
   const rest = value.slice(0, -CHECKSUM_LENGTH);
   return value.endsWith(checksumOf(rest)) ? rest : '';
 }
 
-/** Returns a function that checks the format. A value that fails was never issued, and needs no look-up. */
+/** Returns a function that is false for values which cannot have been issued, so that no store is queried for them. */
 export function formTest(kind: ValueKind): (value: string) => boolean {
   const { prefix, minLength, maxLength } = FORMS[kind];
   const pattern = new RegExp(`^${prefix}[A-Za-z0-9_-]{${minLength},${maxLength}}$`);
   if (kind === 'client_id') return (value) => pattern.test(value);
-  // Compare the prefix first, because most values are of another kind.
+  // Compare the prefix first, because most values are of another kind, and a checksum takes longer.
   return (value) => value.startsWith(prefix) && pattern.test(withoutChecksum(value));
 }
 
-/** Returns a new random value, with 6 bits for each character before the checksum. */
+/** Each character between the prefix and the checksum has 6 random bits. */
 export function newValue(kind: 'client_secret' | 'api_key' | 'client_id' | 'machine_token'): string {
   const value = randomId(FORMS[kind].prefix, FORMS[kind].minLength);
   return kind === 'client_id' ? value : withChecksum(value);
 }
 
-/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
+/** Check an id before a query, because PostgreSQL throws for an id with a NUL byte. */
 export const isClientId = formTest('client_id');
 
 /**
- * Returns a function for HMAC-SHA-256 with this key (RFC 2104), in base64url. It prepares the key's pads once, so that
- * a short text costs two hashes: half of what Node's `createHmac` costs.
+ * Returns a function for HMAC-SHA-256 with the key (RFC 2104), in base64url. Preparing the key's pads only once makes
+ * it twice as fast as Node's `createHmac` for short texts.
  */
 export function hmacSha256(key: string): (text: string) => string {
   const bytes = Buffer.from(key);
@@ -117,10 +116,10 @@ export function hmacSha256(key: string): (text: string) => string {
 }
 
 const BLOCK_BYTES = 64;
-/** In UTF-16 units, each of which needs at most three bytes. */
+/** Maximum length in UTF-16 units, each of which has at most three bytes in UTF-8. */
 const SHORT_TEXT = 200;
 
-/** SHA-256 in base64url, 43 characters. Needs no salt for values of at least 256 random bits. */
+/** Returns 43 characters of base64url. Values of at least 256 random bits need no salt. */
 export function sha256(value: string): string {
   return hash('sha256', value, 'base64url');
 }

@@ -1,22 +1,22 @@
-/** Errors for requests that a rule forbids, with texts for the operator command and for pages. */
+/** Errors for requests and commands that a rule forbids, with texts for operators and for the users of pages. */
 import type { Message } from './message.ts';
 
-/** One problem with one value. `index` is the position of the value if it is part of a list. */
+/** A problem with one value, which is at position `index` if it is part of a list. */
 export interface Problem<Code extends string = string> {
   readonly code: Code;
-  /** A sentence for the user: what is wrong, and what to do about it. */
+  /** Says what is wrong and what to do. */
   readonly message: string;
-  /** The same sentence in all languages, if pages translate it. */
+  /** The translatable form of `message`, if pages show the problem. */
   readonly text?: Message;
   readonly index?: number;
 }
 
-/** Thrown before anything was changed (in an import: between two batches). `remedy` says what to do instead. */
+/** Thrown before anything is changed, or between two batches of an import. `remedy` says what to do instead. */
 export class Refusal extends Error {
-  /** Never changes, because scripts may compare it. */
+  /** Must stay the same across releases, because scripts compare it. */
   readonly code: string;
   readonly remedy: string;
-  /** Every problem that was found, if there can be several. */
+  /** Empty if this kind of refusal never has several problems. */
   readonly problems: readonly Problem[];
 
   constructor(
@@ -34,9 +34,9 @@ export class Refusal extends Error {
 }
 
 /**
- * Thrown if too many requests of an account wait in its queue (account-turns.ts). Changes nothing.
+ * Thrown if too many requests of one account wait in its queue (account-turns.ts).
  *
- * oidc-provider and Koa read these members from an error; `StorageUnavailable` has the same ones.
+ * oidc-provider and Koa read these fields from an error, as they do from `StorageUnavailable`.
  */
 export class AccountBusy extends Error {
   readonly code = 'account_busy';
@@ -53,10 +53,10 @@ export class AccountBusy extends Error {
   }
 }
 
-/** nginx's status for a request whose caller disconnected before the answer. */
+/** nginx's status code for a request whose caller disconnected before the answer. */
 export const CALLER_LEFT = 499;
 
-/** Thrown instead of work for a caller that has disconnected. Nothing records it, because no caller reads it. */
+/** Thrown to skip work for a caller that has disconnected. It is not logged. */
 export class CallerLeft extends Error {
   readonly status = CALLER_LEFT;
   readonly expose = true;
@@ -68,8 +68,8 @@ export class CallerLeft extends Error {
 }
 
 /**
- * Runs one statement, and throws the refusal that belongs to the constraint that the statement violates. The database
- * must decide, because two simultaneous requests could both pass a check before the statement.
+ * Awaits a statement, and throws the refusal for the constraint that the statement violates. The database must decide,
+ * because two simultaneous requests could both pass a check before the statement.
  */
 export async function refuseViolations<Result>(
   refusals: Readonly<Record<string, () => Refusal>>,

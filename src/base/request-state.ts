@@ -1,34 +1,34 @@
-/** Values that one step of a request passes to later steps, in `ctx.state`. */
+/** The values that one step of a request passes to later steps in `ctx.state`. */
 import type { Context } from 'koa';
 
 declare module 'koa' {
-  /** The fields of the request's log line. */
+  /** These fields are written to the log line of the request. */
   interface DefaultState {
     requestId: string;
     traceId?: string | undefined;
-    /** The pattern of a route with an exact path. The router itself gives the patterns of other routes. */
+    /** Set only for a route with a fixed path, because the router itself sets the pattern of any other route. */
     route?: string;
     /** Set only if a client with this id exists. */
     clientId?: string;
     accountId?: string;
     authorizationId?: string;
-    /** Why the request was refused for now although nothing has failed: no other log line explains this 5xx. */
+    /** Why a request got a 5xx answer although nothing failed. No other log line has the reason. */
     cause?: string;
-    /** The values that `requestState` stores, each under a symbol of its own. */
+    /** `requestState` stores each value under a different symbol. */
     [step: symbol]: unknown;
   }
 }
 
-/** The origin of a request, for the activity log of the account. */
+/** Returns the network address and the browser, as the activity log records them. */
 export const requestOrigin = (ctx: Context): { readonly address: string; readonly browser: string } => ({
   address: ctx.ip,
   browser: ctx.get('user-agent'),
 });
 
 /**
- * A value that one step sets and later steps read. It is stored under a symbol, so that no other step can set it.
+ * Creates a value that one step sets and later steps read.
  *
- * @param step the name of the step that sets the value
+ * @param step the name of the step that sets the value, for error messages
  */
 export function requestState<Value>(step: string) {
   const key = Symbol(step);
@@ -38,7 +38,7 @@ export function requestState<Value>(step: string) {
     set(ctx: Context, value: Value | undefined): void {
       ctx.state[key] = value;
     },
-    /** @throws TypeError if the step has not run before. */
+    /** @throws TypeError if the step has not set the value yet */
     get(ctx: Context): Value {
       const value = find(ctx);
       if (value === undefined) throw new TypeError(`${step} must come before`);

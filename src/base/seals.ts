@@ -1,16 +1,16 @@
-/** Signs values that a browser stores for us and sends back, so that we can detect forged ones. */
+/** Signs values that a browser stores and sends back, so that a forged value is detected. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 export type Seals = ReturnType<typeof createSeals>;
 
 /**
- * @param purpose a value that was signed for one purpose is not accepted for another
- * @param keys the first key signs; values signed with any of the keys are accepted
+ * @param purpose a value that was signed for one purpose is refused for another
+ * @param keys the first key signs, and all keys verify
  */
 export function createSeals(purpose: string, keys: readonly [string, ...string[]]) {
   const digest = (key: string, said: string): Buffer => createHmac('sha256', key).update(`${purpose}:${said}`).digest();
 
-  /** Returns the MAC of a text: 43 characters of `[A-Za-z0-9_-]`. */
+  /** Returns 43 characters of `[A-Za-z0-9_-]`. */
   const macOf = (said: string): string => digest(keys[0], said).toString('base64url');
 
   function isMacOf(mac: string, said: string): boolean {
@@ -23,16 +23,16 @@ export function createSeals(purpose: string, keys: readonly [string, ...string[]
     macOf,
     isMacOf,
 
-    /** Returns the MACs with all keys, for fingerprints of which a form contains only the beginning. */
+    /** Returns one MAC for each key, for a form that contains only the beginning of a MAC. */
     macsOf: (said: string): readonly string[] => keys.map((key) => digest(key, said).toString('base64url')),
 
-    /** Returns the value with a MAC. It is signed, not encrypted. */
+    /** Signs the value without encrypting it. */
     seal(value: unknown): string {
       const said = Buffer.from(JSON.stringify(value)).toString('base64url');
       return `${said}.${macOf(said)}`;
     },
 
-    /** Returns the value; undefined if the MAC is wrong. */
+    /** Returns undefined if the MAC is wrong. */
     open<Value>(sealed: string): Value | undefined {
       const [said = '', mac = ''] = sealed.split('.');
       if (!isMacOf(mac, said)) return undefined;

@@ -1,15 +1,15 @@
-/** Finds our secrets in any text, and reverses the encodings of logs, mails, web pages and terminals. */
+/** Finds secrets of Gatehouse in any text, and decodes what logs, mails, web pages and terminals have encoded. */
 import { CHECKSUM_LENGTH, FORMS, SECRET_KINDS, type SecretKind, withoutChecksum } from './random-id.ts';
 
 export interface PlacedSecret {
   readonly kind: SecretKind;
   readonly value: string;
-  /** The part of the text that contains the value, with the line breaks in it. */
+  /** Where the value begins in the text. Between `start` and `end` may be line breaks, which `value` does not have. */
   readonly start: number;
   readonly end: number;
 }
 
-/** Matches a line break within a value, as mail programs, quotes, shells and terminals insert it. */
+/** Matches a line break that a mail program, a quotation, a shell or a terminal has inserted into a value. */
 const BREAK = '(?:[ \\t]{0,80}[=\\\\]?\\r?\\n[ \\t>|]*)?';
 const brokenPrefix = (kind: SecretKind): string => [...FORMS[kind].prefix].join(BREAK);
 const ANY_PREFIX = new RegExp(SECRET_KINDS.map((kind) => `(${brokenPrefix(kind)})`).join('|'), 'g');
@@ -18,7 +18,7 @@ const BODIES = SECRET_KINDS.map(
   (kind) => new RegExp(`(?:${BREAK}[A-Za-z0-9_-]){1,${FORMS[kind].maxLength + CHECKSUM_LENGTH}}`, 'y'),
 );
 
-/** Finds each secret, whatever precedes or follows it, because the checksum shows where the secret ends. */
+/** A secret is found even if other characters follow directly, because its checksum shows where it ends. */
 export function secretsIn(text: string): readonly PlacedSecret[] {
   const found: PlacedSecret[] = [];
   ANY_PREFIX.lastIndex = 0;
@@ -43,23 +43,23 @@ export function secretsIn(text: string): readonly PlacedSecret[] {
 }
 
 const COLOR = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*[A-Za-z]`, 'g');
-/** The name of a JSON member. If the JSON is a string within other JSON, its quotes have backslashes before them. */
+/** Matches the name of a JSON member. In JSON within a string of other JSON, backslashes precede the quotes. */
 const MEMBER = /"[\w.-]{1,99}(\\{0,9})" *:/g;
 const ESCAPE = /(?<!\\)(\\+)(?:u([0-9a-fA-F]{4})|([nrtbf/]))/g;
 const SOFT_BREAK = /=\r?\n/g;
-/** Quoted-printable breaks lines at 76 characters (RFC 2045 §6.7). A shorter line may really end with `=`. */
+/** Quoted-printable breaks lines at 76 characters (RFC 2045 §6.7). At the end of a shorter line, `=` is real text. */
 const MIN_BROKEN_LINE = 60;
 const INVISIBLE = /[\u00ad\u200b\u200c\u2060\ufeff]|\u200d/g;
 
-/** Returns a text with its encodings reversed, for `secretsIn` and the search for ids. */
+/** Decodes a text, so that secrets and ids can be found in it. */
 export function decoded(text: string): string {
-  // Windows PowerShell writes UTF-16, after a byte order mark that is not valid UTF-8.
+  // Windows PowerShell writes UTF-16 with a byte order mark, which is not valid UTF-8.
   let plain = /(?:[ -~]\0){8}/.test(text) ? text.replaceAll('\0', '').replace(/^\ufffd+/, '') : text;
   plain = plain.replace(COLOR, ' ').replace(INVISIBLE, '');
   let longest = 0;
   for (const [, slashes = ''] of plain.matchAll(MEMBER)) longest = Math.max(longest, slashes.length + 1);
   plain = plain.replace(ESCAPE, (all, slashes: string, hex?: string, letter?: string) => {
-    // More backslashes belong to the text itself, as in `CORP\\nora` in JSON.
+    // Additional backslashes belong to the text itself, as in `CORP\\nora` in JSON.
     if (slashes.length > longest) return all;
     if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
     return letter === '/' ? '/' : ' ';
@@ -72,11 +72,11 @@ export function decoded(text: string): string {
 function withoutTransferEncoding(text: string): string {
   const isLong = (end: number): boolean => end - text.lastIndexOf('\n', end) > MIN_BROKEN_LINE;
   const mail = text.replace(SOFT_BREAK, (all, end: number) => (isLong(end) ? '' : all)).replaceAll('=3D', '=');
-  // Also keep the text as it is, because outside of a mail, `=3D` may be the beginning of a parameter's value.
+  // Keep the original text as well, because outside of a mail, a parameter's value may begin with `3D`.
   return mail === text ? text : `${text}\n\n${mail}`;
 }
 
-/** Decodes a URL, even if it is a parameter of another URL. */
+/** Decodes percent-encoding, even several layers, as in a URL that is a parameter of another URL. */
 const percentDecoded = (text: string): string =>
   text.replace(/(?:%(?:25)*[0-9a-f]{2})+/gi, (all) => {
     const codes = all.replace(/%(?:25)+(?=[0-9a-f]{2})/gi, '%');

@@ -1,13 +1,13 @@
-/** Describes what is wrong with the form of a value. Values with a wrong form were never issued. */
+/** Describes why a value is malformed. A malformed value was never issued. */
 import { CHECKSUM_LENGTH, FORMS, type ValueKind, withoutChecksum } from './random-id.ts';
 
 const KINDS = Object.keys(FORMS) as readonly ValueKind[];
 const PREFIXES = KINDS.map((kind) => FORMS[kind].prefix);
 
 export interface Shape {
-  /** Absent if the value contains none of our prefixes. */
+  /** Absent if the value contains no prefix of Gatehouse. */
   readonly kind?: ValueKind;
-  /** Clauses that continue "the value …"; empty if the form is valid. */
+  /** Clauses that continue the words "the value"; empty if the form is valid. */
   readonly faults: readonly string[];
 }
 
@@ -43,7 +43,7 @@ function unknownFormFault(value: string): string {
   return `${looks}does not begin with a prefix of Gatehouse values (${PREFIXES.join(', ')})`;
 }
 
-/** Shows only the first character, by its name if it is invisible, because the others may be part of a secret. */
+/** Names only the first character, because the other characters may be part of a secret. */
 function shown(text: string): string {
   const first = String.fromCodePoint(text.codePointAt(0) ?? 0);
   const more = text.length > first.length ? ` and ${text.length - first.length} more` : '';

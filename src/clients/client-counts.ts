@@ -5,16 +5,16 @@ import { createBackgroundWriter } from '../storage/background-writer.ts';
 import type { Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** The requests of a client in the last 24 hours, and earlier in the hour in which these 24 hours begin. */
+/** The requests of a client in the last 24 hours and in the part of an hour before these 24 hours. */
 export interface ClientDay {
   /** Refresh requests that were answered with tokens. */
   readonly refreshes: number;
-  /** Refused requests that count as problems of the client. Any of them may have been sent by a stranger. */
+  /** Refused requests that are problems of the client. Any of them may have been sent by a stranger. */
   readonly refusals: number;
 }
 
 const HOUR_MS = 3_600_000;
-/** Time from the first counted request to the write: each node writes at most one row per client in this time. */
+/** Time from the first counted request to the write, so each node writes at most one row per client in this time. */
 const PAUSE_MS = 15_000;
 const BATCH = 500;
 
@@ -24,18 +24,18 @@ export function createClientCounts(parts: {
   readonly log: Pick<Logger, 'warn'>;
 }) {
   const { database, clock, log } = parts;
-  /** The counts that wait to be written, keyed by client and hour. */
+  /** The counts to be written, keyed by client and hour. */
   const waiting = new Map<string, ClientDay & { readonly clientId: string; readonly hour: Date }>();
 
   async function write(): Promise<readonly []> {
-    // Use the same order on every node: two nodes that write the same rows must not deadlock.
+    // Write in the same order on every node, so that two nodes that write the same rows do not deadlock.
     const rows = [...waiting].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
     waiting.clear();
     for (let start = 0; start < rows.length; start += BATCH) {
       try {
         await database.query(ADD, [JSON.stringify(rows.slice(start, start + BATCH))]);
       } catch (err) {
-        // Stop: the next batch would wait as long for the database, and a page or the shutdown waits for all batches.
+        // Stop here: each batch would wait for the database, and a page or the shutdown waits for all batches.
         const isStorage = err instanceof StorageUnavailable;
         const lost = isStorage ? rows.length - start : Math.min(BATCH, rows.length - start);
         log.warn({ err, lost }, 'requests of clients could not be counted');
@@ -48,7 +48,7 @@ export function createClientCounts(parts: {
   const writer = createBackgroundWriter<object>({ pauseMs: PAUSE_MS, maxWaiting: 1, write });
 
   return {
-    /** Counts only in memory. @param clientId of a client that exists, so that the memory is bounded */
+    /** Counts only in memory. @param clientId of an existing client, so that the memory is bounded */
     add(clientId: string, what: keyof ClientDay): void {
       const hour = new Date(Math.floor(clock() / HOUR_MS) * HOUR_MS);
       const key = `${clientId} ${hour.toISOString()}`;
@@ -57,7 +57,7 @@ export function createClientCounts(parts: {
       writer.add(waiting);
     },
 
-    /** Writes the waiting counts, and returns what all nodes have written: those of other nodes may be 15 s old. */
+    /** Writes the waiting counts, and returns those of all nodes. Counts of other nodes may be 15 s old. */
     async lastDay(clientId: string): Promise<ClientDay> {
       await writer.flush();
       const [row] = await database.query<ClientDay>(LAST_DAY, [clientId, new Date(clock() - 25 * HOUR_MS)]);

@@ -19,31 +19,28 @@ import { insertSecret, newClientSecret } from './client-secrets.ts';
 interface NewClient extends ClientDraft {
   /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string | undefined;
-  /** Maximum number of the owner's clients, including this one; absent if there is no limit. */
+  /** Maximum number of the owner's clients, including the new one; absent for no limit. */
   readonly maxOfOwner?: number;
   readonly naming?: Naming;
 }
 
-/** What other modules contribute to the registration or change of a client. */
 export interface ClientChecks {
-  /** True if users could mistake the name for that of another. @param tx the transaction of the change */
+  /** True if users could confuse the name with another. @param tx the transaction of the change */
   isNameTaken(tx: Queries, name: string, ownerAccountId: string | undefined): Promise<boolean>;
-  /** Blocks the client in organizations that block another client of its owner on the same hosts. */
+  /** Blocks the client in organizations that have blocked another client of its owner with the same hosts. */
   followClientBlocks(
     tx: Queries,
     client: {
       readonly id: string;
       readonly ownerAccountId: string;
       readonly redirectUris: readonly string[];
-      /** Empty for a new client. */
       readonly formerRedirectUris: readonly string[];
     },
   ): Promise<void>;
-  /** Clears the cached blocks of a client. Call it after a change that called `followClientBlocks`. */
+  /** Clears the cached blocks of a client. Call this after a change that called `followClientBlocks`. */
   forgetClientBlocks(clientId: string): void;
 }
 
-/** @throws Refusal `client_invalid` */
 export async function refuseTakenName(
   tx: Queries,
   checks: ClientChecks | undefined,
@@ -58,10 +55,7 @@ export async function refuseTakenName(
 
 export interface CreationForm {
   readonly key: string;
-  /**
-   * Called with the secret before the client is stored, so that the secret can be shown even if the database's answer
-   * to the registration is lost.
-   */
+  /** Called before the client is stored, so that the secret can be shown even if the database's answer is lost. */
   keep(clientId: string, secret: string): Promise<unknown>;
 }
 
@@ -69,7 +63,6 @@ export function createClientCreation(parts: {
   readonly database: Database;
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
-  /** Removes the client from the cache and reads it from the database. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { database, clock, checks, readChanged } = parts;
@@ -86,7 +79,7 @@ export function createClientCreation(parts: {
     const now = new Date(clock());
     const insert = (): Promise<string> =>
       database.transaction(async (tx) => {
-        // The second of two parallel registrations waits here, and then finds the client that the first one made.
+        // The second of two parallel registrations waits here, and then finds the client of the first one.
         if (owner !== undefined) await lockAccount(tx, owner);
         const before = owner && form && (await findCreated(tx, owner, form.key));
         if (before) return before;
@@ -131,18 +124,14 @@ export function createClientCreation(parts: {
 
   return {
     /**
-     * Registers a client. The result's `secret` is the value of its secret, which is never returned again; public
-     * clients have none. `inTransaction` receives the client's id.
+     * Registers a client. Returns the value of its secret only here; a public client has none. `inTransaction` receives
+     * the client's id.
      *
-     * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`
-     * @throws AccountBusy
+     * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`; AccountBusy
      */
     add: (client: NewClient, inTransaction?: InTransaction<string>): Promise<{ client: Client; secret?: string }> =>
       create(client, undefined, inTransaction),
-    /**
-     * Like `add`, for a form that may be sent again (a second click, or a lost answer): then returns the client that
-     * this owner has already made with this key, even if the client has changed since.
-     */
+    /** Like `add`, but a form that is sent again returns the client that its owner has created with this key. */
     addOnce: async (
       client: NewClient & { readonly ownerAccountId: string },
       form: CreationForm,
@@ -159,7 +148,6 @@ async function findCreated(tx: Queries, owner: string, key: string): Promise<str
   return client?.id;
 }
 
-/** @throws Refusal `clients_limit` if the user already has `max` clients or more */
 async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<void> {
   const owned = await tx.query('SELECT FROM clients WHERE owner_account_id = $1', [owner]);
   if (owned.length < max) return;
@@ -171,7 +159,6 @@ async function refuseMoreThan(max: number, owner: string, tx: Queries): Promise<
   throw new Refusal('clients_limit', said, remedy, { problems });
 }
 
-/** @throws Refusal `owner_unknown` */
 export function refuseForeignAccountId(owner: string | undefined): void {
   if (owner !== undefined && !ACCOUNT_ID.test(owner)) throw unknownOwner(owner);
 }

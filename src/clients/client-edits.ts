@@ -28,7 +28,7 @@ interface Change {
   /** The assignments for `SET`; the parameters of `values` begin at `$3`. */
   readonly assignments: string;
   readonly values?: readonly unknown[];
-  /** SQL condition; nothing is changed if it is false. */
+  /** SQL condition. If it is false, nothing is changed. */
   readonly condition?: string;
 }
 
@@ -53,12 +53,11 @@ export function createClientEdits(parts: {
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
   readonly read: (id: string) => Promise<Client | undefined>;
-  /** Removes the client from the cache and reads it from the database. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { changing, clock, checks, read, readChanged } = parts;
 
-  /** @returns false if the condition is false for the client. */
+  /** @returns false if `condition` is false for the client */
   async function change(
     id: string,
     { assignments, values = [], condition = 'true' }: Change,
@@ -76,7 +75,6 @@ export function createClientEdits(parts: {
     });
   }
 
-  /** @param redirectUris the redirect URIs of the client after the change in `tx` */
   async function followClientBlocks(
     tx: Queries,
     { id, ownerAccountId, redirectUris: formerRedirectUris }: Client,
@@ -107,22 +105,21 @@ export function createClientEdits(parts: {
       await followClientBlocks(tx, client, added.redirectUris);
       await inTransaction?.(tx, added);
     });
-    // A parallel request has added this URI, or filled the list with another URI. Check again.
+    // A parallel request has added this URI, or has filled the list with another URI. Try again to find out which.
     return isAdded ? readChanged(id) : addRedirectUri(id, uri, inTransaction);
   }
 
   return {
     /**
-     * Adds a redirect URI to the current ones in one statement, so that no parallel addition is lost. Changes nothing
-     * if the client already has the URI.
+     * Uses one statement, so that no parallel addition is lost. Changes nothing if the client already has the URI.
      *
      * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
      */
     addRedirectUri,
 
     /**
-     * Changes the name, the redirect URIs and the links of a client, and nothing else. If a value really changes, the
-     * client is no longer verified, because the operator checked the former values.
+     * Changes the name, the redirect URIs and the links of a client. If a value really changes, the client is no longer
+     * verified, because the operator checked the former values.
      *
      * @param changes omitted properties stay unchanged
      * @param options `naming`: who is responsible for a new name, by default the owner. `from`: the values that the
@@ -143,7 +140,7 @@ export function createClientEdits(parts: {
       const name = normalizeClientName(typed);
       const draft = { ...client, name: typed, redirectUris: uris, links: links ?? {} };
       const named = { ...draft, naming: name === client.name ? ('as before' as const) : naming };
-      // No need to check again in the transaction: the kind decides the rules and never changes.
+      // No second check in the transaction is needed: the kind decides the rules and never changes.
       refuseInvalidClient(draft, named.naming);
       const values = [
         changes.name === undefined ? undefined : name,
@@ -167,7 +164,7 @@ export function createClientEdits(parts: {
   };
 }
 
-/** For a decision that was made on a page with former values of the client. */
+/** For a decision made on a page that showed former values of the client. */
 export const changedMeanwhile = (): Refusal =>
   new Refusal(
     'client_changed',

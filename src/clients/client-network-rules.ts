@@ -1,4 +1,4 @@
-/** The networks to which a client can be restricted: which ones are valid, and which addresses are outside of them. */
+/** The networks to which a client can be restricted, and whether an address is outside of them. */
 import { isIP, isIPv6 } from 'node:net';
 import { type Message, message } from '../base/message.ts';
 import {
@@ -13,16 +13,16 @@ import { inEnglish, problemOf } from '../texts/texts.ts';
 import type { Client } from './client.ts';
 
 const MAX_ALLOWED = 20;
-/** The shortest allowed prefixes: no company has larger networks, and 20 networks of this size cover few addresses. */
+/** The shortest allowed prefixes: no company has larger networks, and 20 of this size contain few addresses. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 };
 
 /** True for kinds of clients that run on servers. A public client runs in the networks of its users. */
 export const hasNetworks = ({ kind }: Pick<Client, 'kind'>): boolean => kind === 'confidential' || kind === 'machine';
 
-/** The cause of a refusal, which is shown only to the owner of the client and to the operator. */
+/** The cause of a refusal. Shown only to the owner of the client and to the operator. */
 export const FOREIGN_NETWORK = 'the secret is correct, but the client may not be used from this network';
 
-/** The cache is keyed by the list object. A list is never modified, because a changed client is a new object. */
+/** Keyed by the list object, which is never modified, because a changed client is a new object. */
 const checks = new WeakMap<readonly string[], NetworkCheck>();
 
 /** True if the client is restricted to networks, and none of them contains the address. */
@@ -33,7 +33,7 @@ export function isForeignTo({ allowedNetworks }: Pick<Client, 'allowedNetworks'>
   return !isAllowed(address);
 }
 
-/** True if the client is restricted to networks, and none of them has an address in common with this network. */
+/** True if the client is restricted to networks, and none of them has an address in common with `network`. */
 export function isAllForeignTo(client: Pick<Client, 'allowedNetworks'>, network: string): boolean {
   const includes = createNetworkCheck([network]);
   const start = (one: string): string => one.split('/')[0] ?? '';
@@ -47,11 +47,7 @@ export const unusedNetworks = (): Refusal =>
     'No change is needed: a public client runs where its users are.',
   );
 
-/**
- * Returns the networks in CIDR notation, without repetitions. A single address counts as a network.
- *
- * @throws Refusal `networks_invalid`
- */
+/** Returns the networks in CIDR notation, each once, and addresses as networks. @throws Refusal `networks_invalid` */
 export function readNetworks(entered: readonly string[]): string[] {
   const networks = entered.map((text) => {
     const network = readNetwork(text);

@@ -1,4 +1,4 @@
-/** The networks from which the secrets of clients are used, as shown to the clients' owners. */
+/** The networks from which secrets of a client are used, for its owner to see. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { siteOf } from '../base/network-address.ts';
@@ -8,20 +8,18 @@ import type { Queries } from '../storage/queries.ts';
 import type { Client } from './client.ts';
 import { hasNetworks, isAllForeignTo } from './client-network-rules.ts';
 
-/** A network from which a secret of the client was used. */
 export interface SeenNetwork {
   /** An IPv4 network of 24 bits, or an IPv6 network of 48 bits. */
   readonly network: string;
   readonly firstSeenAt: Date;
   /** Accurate to a few minutes. */
   readonly lastSeenAt: Date;
-  /** True for 30 days, unless the network was first seen in the week after the client's registration. */
+  /** True for 30 days, unless the network was first seen in the first week after the client's registration. */
   readonly isNew: boolean;
   /** True if the client is restricted to networks that have no address in common with this network. */
   readonly isRefused: boolean;
 }
 
-/** New networks of a client whose owner has chosen to get mails about new networks. */
 export interface UnmailedNetworks {
   readonly clientId: string;
   readonly name: string;
@@ -47,7 +45,7 @@ export function createClientNetworks(parts: {
   readonly log: Pick<Logger, 'warn'>;
 }) {
   const { database, clock, log } = parts;
-  /** What this node has recorded, by client. It is limited because an attacker with a secret may use many networks. */
+  /** The networks that this node has recorded, by client. Limited because a thief of a secret may use many networks. */
   let recorded = { since: 0, networks: new Map<string, Set<string>>() };
 
   async function write(uses: readonly Use[]): Promise<void> {
@@ -64,12 +62,12 @@ export function createClientNetworks(parts: {
   const lastSeen = createLastUsed({ clock, log, writers: { client_network: write } });
 
   return {
-    /** Stores the network only in memory. It is written in the background, at most once in five minutes. */
+    /** Stores the network only in memory, for a write in the background at most once in five minutes. */
     record(client: Client, address: string): void {
       const network = hasNetworks(client) ? siteOf(address) : undefined;
       if (network === undefined) return;
       const age = clock() - recorded.since;
-      // A negative age means that the clock was set back; begin again then, too.
+      // A negative age means that the clock was set back. Start a new period then, too.
       if (age < 0 || age >= RECORDED_MS) recorded = { since: clock(), networks: new Map() };
       const ofClient = recorded.networks.get(client.id) ?? new Set();
       if (!ofClient.has(network) && ofClient.size >= MAX_KEPT) return;
@@ -77,7 +75,7 @@ export function createClientNetworks(parts: {
       lastSeen.record('client_network', `${client.id} ${network}`);
     },
 
-    /** Returns the networks that have been written, in the order of their first use, latest first. */
+    /** Returns the networks that have been written, the latest first use first. */
     async list(client: Client): Promise<SeenNetwork[]> {
       const rows = await database.query<Omit<SeenNetwork, 'isNew' | 'isRefused'>>(LIST, [client.id, MAX_KEPT]);
       return rows.map((row) => {
@@ -88,9 +86,9 @@ export function createClientNetworks(parts: {
     },
 
     /**
-     * Takes the new networks that no mail has named. One client's networks are taken at most once a day, by one node.
+     * Returns new networks that no mail has named, and marks them. Each client's networks are returned at most once a
+     * day, to one node.
      *
-     * @param limit maximum number of clients
      * @param except ids of clients whose networks are left for a later call
      */
     takeUnmailed(limit: number, except: readonly string[]): Promise<UnmailedNetworks[]> {
@@ -99,7 +97,7 @@ export function createClientNetworks(parts: {
       return database.query<UnmailedNetworks>(TAKE, [...values, limit, except]);
     },
 
-    /** Makes networks whose mail failed available to the next mail, even on the same day. */
+    /** Returns networks, after their mail has failed, to the next mail, even on the same day. */
     putBack: ({ clientId, networks }: UnmailedNetworks): Promise<unknown> =>
       database.query(PUT_BACK, [clientId, networks]),
 
@@ -109,7 +107,7 @@ export function createClientNetworks(parts: {
   };
 }
 
-/** Locks the rows in the same order on every node, so that two nodes that see the same networks cannot deadlock. */
+/** Locks the rows in the same order on every node, so that two nodes that see the same networks do not deadlock. */
 const SEE_AGAIN = `WITH seen AS MATERIALIZED (
     SELECT n.client_id, n.network, seen.at FROM client_networks n
       JOIN unnest($1::text[], $2::text[], $3::timestamptz[]) AS seen (client_id, network, at)
@@ -120,7 +118,7 @@ const SEE_AGAIN = `WITH seen AS MATERIALIZED (
   WHERE (n.client_id, n.network) = (seen.client_id, seen.network)
   RETURNING n.client_id || ' ' || n.network AS id`;
 
-/** If there are too many networks, removes those first seen last: the oldest ones are probably the client's own. */
+/** If there are too many networks, removes those first seen last: the oldest networks are probably the client's own. */
 const ADD = `WITH client AS MATERIALIZED (
     SELECT id FROM clients WHERE id = ANY ($1::text[]) ORDER BY id FOR KEY SHARE
   ), fresh AS (
@@ -142,10 +140,10 @@ const ADD = `WITH client AS MATERIALIZED (
 const isUnmailed = `n.mailed_at IS NULL AND n.first_seen_at >= greatest(c.created_at + interval '7 days', $2)`;
 
 /**
- * The time of the last mail is stored with the client, because a thief can displace the client's new networks. SKIP
- * LOCKED does not wait for another node that works on the client; this node sees what that node wrote after its commit.
- * The lock is weaker than FOR UPDATE, so that networks can be added; the client's networks are locked in the order of
- * SEE_AGAIN.
+ * The time of the last mail is stored with the client, because a thief can displace the new networks of the client.
+ * SKIP LOCKED does not wait for another node that works on the client; after the commit of that node, this node sees
+ * what it wrote. The lock is weaker than FOR UPDATE, so that networks can be added. The client's networks are locked in
+ * the order of SEE_AGAIN.
  */
 const TAKE = `WITH due AS MATERIALIZED (
     SELECT c.id, c.name, c.owner_account_id FROM clients c

@@ -1,4 +1,4 @@
-/** All registered clients: found at each request, and added and changed by users and operators. */
+/** All registered clients. Each request finds its client here; users and operators add and change clients. */
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
@@ -30,7 +30,7 @@ export function createClientRegistry(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Absent if this registry adds only clients for the service's own use. */
+  /** Absent if this registry creates only clients for the service's own use. */
   readonly checks?: ClientChecks;
   /** The operator who runs this command; absent in the service. */
   readonly operator?: string | undefined;
@@ -40,7 +40,7 @@ export function createClientRegistry(parts: {
     changes,
     clock,
     topics: ['clients'],
-    // A cached client contains its owner's name, so it is dropped when the owner's account changes.
+    // A cached client contains its owner's name, so a change of the owner's account removes it.
     within: {
       topic: 'accounts',
       namesIn: (client) => (client?.ownerAccountId ? [client.ownerAccountId] : []),
@@ -64,7 +64,7 @@ export function createClientRegistry(parts: {
     },
   });
 
-  /** Reads a client that this node has just changed, because the database's notification comes later. */
+  /** Reads a client that this node has just changed, because the notification of the database arrives later. */
   async function readChanged(id: string): Promise<Client> {
     cache.invalidate('clients', id);
     checks?.forgetClientBlocks(id);
@@ -76,7 +76,7 @@ export function createClientRegistry(parts: {
   const find = async (id: string): Promise<Client | undefined> =>
     isClientId(id) ? cache.get(id, () => read(id)) : undefined;
 
-  /** Changes a client in the queue of its owner, so that changes by one user occupy only one database connection. */
+  /** Changes a client in the queue of its owner, so that the changes of one user need only one database connection. */
   async function changing<Result>(id: string, work: (tx: Queries) => Promise<Result>): Promise<Result> {
     if (!isClientId(id)) throw unknownClient(id);
     return transactionOf(database, (await find(id))?.ownerAccountId, work);
@@ -107,10 +107,10 @@ export function createClientRegistry(parts: {
     ...createClientSecrets({ changing, database, clock, readChanged }),
     ...createOwnedClients(database),
 
-    /** Returns the client with its secrets, suspended or not; undefined if it does not exist. */
+    /** Returns the client with its secrets, even if it is suspended; undefined if it does not exist. */
     find,
 
-    /** Returns the clients from the database that match all of `only`, oldest first. */
+    /** Returns the clients that match all of `only` from the database, oldest first. */
     async list(page: PageRequest = {}, only: ClientFilter = {}): Promise<Page<Client>> {
       const { kind, ownerAccountId, isSuspended, isOwnerSuspended } = only;
       const query = {
@@ -127,16 +127,10 @@ export function createClientRegistry(parts: {
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);
     },
 
-    /**
-     * Suspends the client: everything issued to it is refused from now on. A second suspension keeps the time of the
-     * first one.
-     *
-     * @throws Refusal `client_unknown`
-     */
+    /** Suspends the client. A second call does not change the time. @throws Refusal `client_unknown` */
     suspend: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
 
-    /** Records, or withdraws, the operator's verification. @throws Refusal `client_unknown` */
     verify: (id: string, isVerified: boolean, inTransaction?: InTransaction): Promise<Client> =>
       change(
         id,
@@ -146,11 +140,11 @@ export function createClientRegistry(parts: {
       ),
 
     /**
-     * Sets whether users are asked to approve each request, even if they have approved the client before.
+     * Sets whether users must approve each request, even if they have approved the client before.
      *
      * @param by the owner cannot undo what the operator has set
-     * @throws Refusal `client_unknown`, `always_ask_of_operator`, or `always_ask_unused` for a kind of client to which
-     *   this does not apply
+     * @throws Refusal `client_unknown`, `always_ask_of_operator`, or `always_ask_unused` for kinds of clients that
+     *   users do not approve
      */
     async setAlwaysAsks(
       id: string,
@@ -163,22 +157,17 @@ export function createClientRegistry(parts: {
       const assignments =
         by === 'owner' ? 'always_asks = $3 OR asks_for_operator' : 'always_asks = $3, asks_for_operator = $3';
       return change(id, assignments, [alwaysAsks], async (tx) => {
-        // Check the stored client, not a cached one, because the operator may have set the value a moment ago.
+        // Check the stored client instead of a cached one, because the operator may just have set the value.
         const [stored] = await tx.query('SELECT 1 FROM clients WHERE id = $1 AND always_asks = $2', [id, alwaysAsks]);
         if (!stored) throw alwaysAskOfOperator();
         await inTransaction?.(tx);
       });
     },
 
-    /** @throws Refusal `client_unknown` */
     resume: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = NULL', [], inTransaction),
 
-    /**
-     * Restricts the use of the client's secrets to these networks; an empty list allows any network.
-     *
-     * @throws Refusal `client_unknown`, `networks_invalid` or `networks_unused`
-     */
+    /** An empty list allows any network. @throws Refusal `client_unknown`, `networks_invalid`, `networks_unused` */
     async restrict(
       { id, ...client }: Client,
       { networks, mailsNew }: { networks: readonly string[]; mailsNew?: boolean },
@@ -190,13 +179,12 @@ export function createClientRegistry(parts: {
       return change(id, assignments, [allowed, mailsNew ?? null], async (tx) => inTransaction?.(tx, allowed));
     },
 
-    /** Returns whether the client's machine access token with this key was revoked singly. */
     hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),
 
     /**
-     * Ends everything issued to the client so far, and all approvals: the next request is refused.
-     * `Connections.endSome` then marks the connections as ended, until `finishRevocation`. If an earlier call was
-     * interrupted within the last hour, continues that one, so that what was issued since then stays valid.
+     * Ends everything issued to the client so far, and all approvals, from the next request on. `Connections.endSome`
+     * then marks the connections as ended, until `finishRevocation`. If an earlier call was interrupted within the last
+     * hour, continues that call, so that what was issued since then stays valid.
      *
      * @param inTransaction runs in the same transaction, unless this call continues an earlier one
      * @returns true if this call continues an interrupted revocation
@@ -218,24 +206,20 @@ export function createClientRegistry(parts: {
       return isContinued;
     },
 
-    /** Call this in the transaction that marks the last connections. */
+    /** Call this in the transaction that marks the last connections as ended. */
     async finishRevocation(id: string, tx: Queries): Promise<void> {
       await tx.query('UPDATE clients SET ending_since = NULL WHERE id = $1', [id]);
     },
 
-    /** Ends the tokens of all machine clients, for use after a restore: the restored database lacks revocations. */
+    /** Ends the tokens of all machine clients after a restore, because the restored database lacks revocations. */
     async endEveryMachineToken(tx: Queries): Promise<void> {
       await tx.query(`UPDATE clients SET generation = ${beyondLost('generation')} WHERE kind = 'machine'`);
     },
 
-    /**
-     * Gives the client to another owner, or to the operator if `owner` is undefined.
-     *
-     * @throws Refusal `client_unknown` or `owner_unknown`
-     */
+    /** Without `owner`, gives the client to the operator. @throws Refusal `client_unknown` or `owner_unknown` */
     async transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client> {
       refuseForeignAccountId(owner);
-      // Remove the creation key, so that a form that the new owner sends cannot find this client.
+      // Remove the creation key, so that a form of the new owner cannot find this client.
       const transferred = change(
         id,
         'owner_account_id = $3, creation_key = NULL, verified_at = NULL',
@@ -246,11 +230,7 @@ export function createClientRegistry(parts: {
       return refuseViolations(unknown, transferred);
     },
 
-    /**
-     * Deletes the client: the last step of `RemoveClient` (authorizations/endings.ts). Does not notify connected users.
-     *
-     * @throws Refusal `client_unknown`
-     */
+    /** The last step of `RemoveClient` (authorizations/endings.ts). @throws Refusal `client_unknown` */
     async remove(id: string, inTransaction?: InTransaction): Promise<void> {
       await changing(id, async (tx) => {
         const gone = await tx.query('DELETE FROM clients WHERE id = $1 RETURNING 1', [id]);

@@ -1,7 +1,6 @@
 /**
- * The log of each client's requests: the refused ones and, while the client's page is open, all. The *Problems* page
- * groups the entries of this log, the client's page lists the latest, and the mails about new problems are made from
- * it.
+ * The log of each client's requests: refused requests always, and all requests while the client's page is open. The
+ * *Problems* page groups its entries, the client's page lists the latest, and mails name new problems.
  */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
@@ -15,7 +14,7 @@ import { FOREIGN_NETWORK } from './client-network-rules.ts';
 import type { ClientRegistry } from './client-registry.ts';
 import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
 
-/** How the client tried to authenticate (RFC 6749 §2.3.1), successfully or not. */
+/** How the client tried to authenticate (RFC 6749 §2.3.1), even if it failed. */
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
 
 export interface ClientRequest {
@@ -24,20 +23,20 @@ export interface ClientRequest {
   readonly step: 'authorize' | 'token' | 'revoke';
   readonly requestId: string;
   readonly grantType?: string | undefined;
-  /** The code that the client received; absent if the request succeeded. */
+  /** The error code that the client received; absent if the request succeeded. */
   readonly error?: string | undefined;
   /** The exact cause, which the response may not have contained. */
   readonly cause?: string | undefined;
-  /** The URI that was sent. It is stored without the values in it (`withoutValues`). */
+  /** The URI as it was sent; stored without the values in it (`withoutValues`). */
   readonly redirectUri?: string | undefined;
   readonly scope?: string | undefined;
-  /** Absent at the authorization endpoint, because clients do not authenticate there. */
+  /** Absent at the authorization endpoint, where clients do not authenticate. */
   readonly authMethod?: SeenAuthMethod | undefined;
-  /** True if the client authenticated, or if its registered redirect URI was sent, which anyone may know. */
+  /** True if the client authenticated, or if its registered redirect URI was sent, which any caller may know. */
   readonly isFromClient?: boolean;
 }
 
-/** A request as the page of the client shows it. `error` and `cause` are null if it succeeded. */
+/** A request as the page of its client shows it. `error` and `cause` are null if it succeeded. */
 export interface LoggedRequest extends Pick<ClientRequest, 'step' | 'requestId'> {
   readonly id: string;
   readonly at: Date;
@@ -46,7 +45,7 @@ export interface LoggedRequest extends Pick<ClientRequest, 'step' | 'requestId'>
   readonly cause: string | null;
 }
 
-/** Problems of one client that have the same remedy. Values that may differ are those of the latest problem. */
+/** Problems of one client that have the same remedy. Values in which they differ are those of the latest problem. */
 export interface ClientProblemGroup extends Pick<LoggedRequest, 'id' | 'at' | 'requestId'> {
   readonly clientId: string;
   readonly clientName: string;
@@ -56,25 +55,24 @@ export interface ClientProblemGroup extends Pick<LoggedRequest, 'id' | 'at' | 'r
   readonly redirectUri: string | null;
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
-  /** The number of problems; `MAX_EQUAL` means at least so many. `first` is then only the oldest that is kept. */
+  /** `MAX_EQUAL` means that many or more: then `first` is only the oldest problem that is stored. */
   readonly count: number;
   readonly first: Date;
-  /** True if the stored client shows that the cause has been removed; see `isMended`. */
+  /** True if the stored client shows that the cause was removed. */
   readonly isMended: boolean;
-  /** True for problems about which owners get a mail. */
   readonly isMailed: boolean;
 }
 
-/** Mails about requests that the client authenticated and about authorization requests are limited separately. */
+/** Mails about requests with client authentication and about authorization requests have separate limits. */
 export type MailedOwner = { readonly id: string } & Pick<ClientProblemGroup, 'step'>;
 
 export type ClientRequests = ReturnType<typeof createClientRequests>;
 
 /**
- * The kind of a stored request. Each kind, per step and client, has limits of its own, so that callers displace only
+ * The kind of a stored request. Each kind has its own limits per step and client, so that callers displace only
  * requests of the same kind. `owner`: sent by the client, and fails until the owner changes something. `client`: sent
- * by the client, such as an old code. `stranger`: anyone could have sent it. `tail`: no problem, or one too many; shown
- * only on the open page of the client.
+ * by the client, for example with an old code. `stranger`: any caller could have sent it. `tail`: no problem of the
+ * client, or one beyond the limit; shown only on the open page of the client.
  */
 type Share = 'owner' | 'client' | 'stranger' | 'tail';
 type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share };
@@ -83,32 +81,29 @@ type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share
 const MAX_KEPT = 100;
 /** Maximum number of problems per minute, per client, step and `Share`. */
 const MAX_PER_MINUTE = 60;
-/** Maximum number of equal problems (`EQUAL`) among these, so that equal ones do not displace others. */
+/** Maximum number of equal problems (`EQUAL`) per minute, so that equal problems do not displace others. */
 export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
 const LIFETIME_MS = 7 * 86_400_000;
 const DAYS_LIFETIME_MS = 2 * 86_400_000;
-/** Time from the first waiting request to the write, which then includes all requests that arrived meanwhile. */
+/** Time from the first waiting request to the write, which includes all requests that arrived until then. */
 const PAUSE_MS = 500;
 /** Maximum number of requests of all clients that wait to be written. */
 const MAX_WAITING = 1_000;
-/** Maximum number of look-ups in progress. Requests of real clients cause few, because those are cached. */
+/** Maximum number of client look-ups in progress. Requests of real clients cause few, because clients are cached. */
 const MAX_LOOKED_UP = 2_000;
 /** Maximum number of waiting requests with the share `tail`: no user could read more. */
 const MAX_TAIL_WAITING = 40;
-/** The page of a client shows this many of its latest requests. */
 const TAIL_LENGTH = 20;
 const TAIL_MS = 3_600_000;
 const WATCH_MS = 600_000;
-/** How often, at most, a node announces to the other nodes that a client is watched. */
 const RENEWAL_MS = 60_000;
 const MAX_WATCHED = 1_000;
 const MAX_URI_LENGTH = 2_000;
 const MAX_CAUSE_LENGTH = 500;
 const MAX_TEXT_LENGTH = 200;
-/** The errors that have the share `owner`. */
 const UNTIL_MENDED = /^(invalid_request|invalid_scope|unauthorized_client|unsupported_.+)$/;
-/** No problem: a user denied the approval, or `prompt=none` needed a page. The owner has nothing to correct. */
+/** Errors that are no problem: a user denied the approval, or `prompt=none` needed a page. */
 const NO_PROBLEM = /^(access_denied|(account_selection|consent|interaction|login)_required)$/;
 
 function shareOf({ step, error, isFromClient }: ClientRequest): Share {
@@ -123,11 +118,11 @@ export function createClientRequests(parts: {
   readonly clients: Pick<ClientRegistry, 'find'>;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'debug'>;
-  /** Called with the owners of clients whose requests have begun to be refused with another error. */
+  /** Called with the owners of clients whose requests are now refused with an error that is new for the client. */
   readonly onNewProblems?: ((owners: readonly MailedOwner[]) => void) | undefined;
 }) {
   const { database, changes, clients, clock, log, onNewProblems } = parts;
-  /** Until when nodes record all requests of a client, in milliseconds since the epoch. */
+  /** Until when nodes record all requests of a client, in epoch milliseconds. */
   const watched = new Map<string, number>();
   let minute = { number: 0, counts: new Map<string, number>() };
   let tailWaiting = 0;
@@ -137,7 +132,7 @@ export function createClientRequests(parts: {
   const isWatched = (clientId: string): boolean => (watched.get(clientId) ?? 0) > clock();
 
   function startWatch(clientId: string): void {
-    // Insert the client again at the end, so that the client watched least recently is the first key.
+    // Insert the client again at the end, so that the least recently watched client is the first key.
     watched.delete(clientId);
     if (watched.size >= MAX_WATCHED) watched.delete(watched.keys().next().value ?? '');
     watched.set(clientId, clock() + WATCH_MS);
@@ -152,15 +147,15 @@ export function createClientRequests(parts: {
       log.debug({ err }, "a viewer of the client's requests was not notified");
     });
 
-  /** Counts a problem. Returns true if the limit per minute, of its share or of equal problems, is exceeded. */
+  /** Counts a problem. Returns true if it exceeds the limit per minute of its share or of equal problems. */
   function isFlood(problem: WaitingRequest): boolean {
     const number = Math.floor(problem.at.getTime() / MINUTE_MS);
-    // Keep the newer minute: a problem of the minute before may arrive late.
+    // Keep the newer minute if a problem of the previous minute arrives late.
     if (number > minute.number) minute = { number, counts: new Map() };
     const { counts } = minute;
     const share = `${problem.clientId} ${problem.step} ${problem.share}`;
     const ofShare = counts.get(share) ?? 0;
-    // Count equal problems only up to their limit. If the share is full, count nothing, so that memory is bounded.
+    // Count equal problems only up to their limit, and nothing if the share is full, so that memory is bounded.
     if (ofShare >= MAX_PER_MINUTE) return true;
     const equal = JSON.stringify([share, problem.error, problem.cause, isOfUri(problem) && problem.redirectUri]);
     const ofEqual = counts.get(equal) ?? 0;
@@ -193,7 +188,7 @@ export function createClientRequests(parts: {
 
   async function enqueue(request: WaitingRequest): Promise<void> {
     const { clientId } = request;
-    // Look up the client, because made-up ids could fill the queue of all clients. A cached client costs no query.
+    // Look up the client, because made-up ids could fill the queue of all clients. A cached client needs no query.
     if (!(await clients.find(clientId).catch(() => undefined))) return;
     if (request.share !== 'tail') counts.add(clientId, 'refusals');
     if (writer.isFull()) return;
@@ -206,15 +201,15 @@ export function createClientRequests(parts: {
     writer.add({ ...problem, share });
   }
 
-  /** Returns the parameters of `GROUPS`. Expired requests are not shown, even before they are deleted. */
+  /** Returns the parameters of `GROUPS`, which omits expired requests even before they are deleted. */
   const selecting = (clientId?: string, ownerId?: string, requestId?: string): unknown[] =>
     [oldest(), clientId, ownerId, requestId].map((value) => value ?? null);
 
   return {
     /**
-     * Enqueues the request and does nothing else, so that no request waits for the log. The entry is written half a
-     * second later, and lost if the database is unavailable. A successful request of a client whose page is not open
-     * costs one look-up in memory, and a refresh also one count in memory.
+     * Only enqueues the request, so that no caller waits for the log. The entry is written half a second later, and
+     * lost if the database is unavailable. A successful request of a client whose page is not open costs one look-up in
+     * memory, and a refresh also one count in memory.
      */
     record(request: ClientRequest): void {
       const share = shareOf(request);
@@ -223,23 +218,20 @@ export function createClientRequests(parts: {
         counts.add(request.clientId, 'refreshes');
       }
       if (share === 'tail' && !isWatched(request.clientId)) return;
-      // Limit the look-ups: made-up client ids must not delay readers of the log, or a node's shutdown, endlessly.
+      // Limit the look-ups, because made-up client ids must not delay readers of the log, or the shutdown of a node.
       if (enqueuing.size >= MAX_LOOKED_UP) return;
       const enqueued = enqueue({ ...request, share, at: new Date(clock()) }).finally(() => enqueuing.delete(enqueued));
       enqueuing.add(enqueued);
     },
 
-    /**
-     * Writes the waiting requests, then groups the problems of the last 7 days of one client or one owner, both open
-     * and mended ones, the latest first.
-     */
+    /** Writes the waiting requests, then groups problems of one client or owner in the last 7 days, latest first. */
     async groups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
       await Promise.all(enqueuing);
       await writer.flush();
       return database.query<ClientProblemGroup>(`${GROUPS} ORDER BY id DESC`, selecting(clientId, ownerId));
     },
 
-    /** Counts the written open problems of one client or owner, keyed by client id; clients without any are absent. */
+    /** Counts the written groups of problems whose cause remains, by client id. Clients without any are absent. */
     async openCounts(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
       const query = `SELECT "clientId", count(*)::integer AS count FROM (${GROUPS}) g WHERE NOT "isMended" GROUP BY 1`;
       const rows = await database.query<ClientProblemGroup>(query, selecting(clientId, ownerId));
@@ -249,7 +241,6 @@ export function createClientRequests(parts: {
     ofRequest: async (requestId: string): Promise<ClientProblemGroup | undefined> =>
       (await database.query<ClientProblemGroup>(GROUPS, selecting(undefined, undefined, requestId)))[0],
 
-    /** Counts the client's requests of the last 24 hours; see `createClientCounts`. */
     async lastDay(clientId: string): Promise<ClientDay> {
       await Promise.all(enqueuing);
       return counts.lastDay(clientId);
@@ -266,7 +257,7 @@ export function createClientRequests(parts: {
     tail: (clientId: string): Promise<LoggedRequest[]> =>
       database.query<LoggedRequest>(TAIL, [clientId, new Date(clock() - TAIL_MS), TAIL_LENGTH]),
 
-    /** Calls `listener` with the ids of watched clients whenever any node has written requests of these clients. */
+    /** Calls `listener` with ids of watched clients whenever any node has written requests of these clients. */
     onLogged(listener: (clientIds: readonly string[]) => void): void {
       changes.onMessage((text) => {
         if (text.startsWith(LOGGED)) listener(text.slice(LOGGED.length).split(' '));
@@ -276,7 +267,6 @@ export function createClientRequests(parts: {
     removeExpired: expiryJob(parts, [{ table: 'client_requests', column: 'at' }], LIFETIME_MS),
     removeOldCounts: expiryJob(parts, [{ table: 'client_hours', column: 'hour' }], DAYS_LIFETIME_MS),
 
-    /** Writes the waiting requests and accepts no more. */
     async close(): Promise<void> {
       isClosed = true;
       await Promise.all(enqueuing);
@@ -286,16 +276,15 @@ export function createClientRequests(parts: {
   };
 }
 
-/** The beginnings of messages to all nodes; one or more client ids follow. */
+/** The beginnings of messages to all nodes. One or more client ids follow. */
 const WATCH = 'client_watched ';
 const LOGGED = 'client_requests ';
-/** The maximum number of client ids in one message. */
 const MAX_ANNOUNCED = 200;
 
 const cleaned = (text: string | undefined, maxLength: number): string | undefined =>
   text === undefined ? undefined : cut(withoutSecrets(text), maxLength);
 
-/** Returns the request as it may be stored. */
+/** Removes secrets and unstorable characters from the request, and cuts long texts. */
 const withoutHarm = <Given extends ClientRequest>(request: Given): Given => ({
   ...request,
   grantType: cleaned(request.grantType, MAX_TEXT_LENGTH),
@@ -306,9 +295,9 @@ const withoutHarm = <Given extends ClientRequest>(request: Given): Given => ({
 });
 
 /**
- * SQL: true if the cause of problem `p` of client `c` has been removed: the missing value is now registered, or the
- * client has authenticated since, which its last use shows. Always false for a public client if only its last use could
- * show it, because a public client does not authenticate.
+ * SQL: true if the cause of problem `p` of client `c` was removed: the missing value is now registered, or the client
+ * has authenticated since, as its last use shows. Always false for a public client if only its last use could show
+ * this, because a public client does not authenticate.
  */
 const isMended = `coalesce(CASE
   WHEN p.cause = 'the client is suspended' THEN c.suspended_at IS NULL
@@ -320,7 +309,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-/** Different redirect URIs make different problems only if the URI is the cause. `EQUAL` has the same condition. */
+/** Only if the redirect URI is the cause, different URIs are different problems. `EQUAL` has the same rule. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause ?? '');
 const EQUAL = `step, error, cause,
@@ -342,8 +331,8 @@ const TAIL = `SELECT id, at, step, grant_type AS "grantType", error, cause, requ
   FROM client_requests WHERE client_id = $1 AND at > $2 ORDER BY id DESC LIMIT $3`;
 
 /**
- * Adds the requests of clients that exist. Returns the owners of clients with a new problem whose step and error no
- * open problem of the client had before (the statement does not see the rows that it adds).
+ * Adds the requests of clients that exist. Returns the owners of clients with a new problem, if no open problem of the
+ * client had the same step and error before. (The statement does not see the rows that it adds.)
  */
 const ADD = `
   WITH noted AS (
@@ -362,7 +351,6 @@ const ADD = `
       SELECT FROM client_requests p WHERE (p.client_id, p.step, p.error, p.share) =
         (c.id, noted.step, noted.error, 'owner') AND p.at > $2 AND NOT ${isMended})`;
 
-/** Deletes, for these clients, the oldest requests beyond their limits. */
 const TRIM = `
   WITH ranked AS (
     SELECT id, client_id, step, share, share = 'tail' OR

@@ -6,7 +6,7 @@ import { countText } from '../storage/pages.ts';
 import { type Queries, type RowOf, withoutNulls } from '../storage/queries.ts';
 import { type Client, type ClientLinks, type ClientSecret, clientVersion } from './client.ts';
 
-/** A query for clients. Append `WHERE` and `ORDER BY`; `c` is the table of clients. */
+/** A query for clients `c`, to which callers append `WHERE` and `ORDER BY`. */
 export const SELECT_CLIENTS = `
   SELECT c.id, c.kind, c.name, c.owner_account_id AS "ownerAccountId", a.name AS "ownerName",
     c.owned_since AS "ownedSince", c.redirect_uris AS "redirectUris", c.native AS "isNative", c.always_asks AS "alwaysAsks",
@@ -33,7 +33,6 @@ export interface ClientRow extends RowOf<ClientColumns> {
   readonly secrets: readonly SecretInJson[];
 }
 
-/** A secret from JSON, in which times are text. */
 interface SecretInJson extends Pick<ClientSecret, 'id' | 'hash' | 'lastFour'> {
   readonly createdAt: string;
   readonly lastUsedAt: string | null;
@@ -60,55 +59,45 @@ const secretFrom = ({ createdAt, lastUsedAt, leakedAt, refusedAt, ...secret }: S
 });
 
 export interface OwnedClient extends Client {
-  /** The number of users who have connected the client; `MAX_PEOPLE + 1` stands for any higher number. */
   readonly connectedPeople: number;
 }
 
-/** Returns the secrets that the former owner may know, because they were made before the transfer. */
+/** Returns the secrets that the former owner may know, because they are older than the transfer. */
 export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSecret[] =>
   secrets.filter(({ createdAt }) => ownedSince !== undefined && createdAt <= ownedSince);
 
-/** Maximum number of connected users that are counted, because counting reads their connections. */
+/** Maximum number of connected users that are counted. It is limited because counting reads the connections. */
 export const MAX_PEOPLE = 10_000;
 
-/** SQL: the client's `ended_through`: older generations have ended. With a parameter, evaluated once for all rows. */
+/** SQL: the generation before which authorizations have ended. With a parameter, evaluated once for all rows. */
 export const endedThroughOf = (client: string): string => `(SELECT ended_through FROM clients WHERE id = ${client})`;
 
 /**
- * SQL: the connection `n` has not been ended; its end date is not considered. `revoke --client` ends all connections of
- * a client at once by raising `ended_through`, and marks the rows later.
+ * SQL: the connection `n` has not been ended; its end date is not checked. `revoke --client` ends all connections of a
+ * client at once by raising `ended_through`, and marks the rows later.
  *
  * @param endedThrough a column of a joined `clients`; by default, the client is looked up for each row
  */
 export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
   `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
 
-/**
- * SQL: makes a count use the index `connections_current`. Without this order, PostgreSQL reads the whole table if most
- * connections have ended with the client and are not marked yet.
- */
+/** SQL: lets a count use the index `connections_current`, even if most connections have ended but are unmarked. */
 export const BY_GENERATION = 'ORDER BY n.client_generation';
 
-/**
- * SQL: how many users have connected the client; `MAX_PEOPLE + 1` stands for any higher number.
- *
- * @param which `unmarked`: includes connections that have ended with the client, but are not marked yet
- */
+/** SQL count of users, up to `MAX_PEOPLE + 1`. @param which `unmarked`: also connections that ended with the client */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
     WHERE client_id = ${client} AND ${which === 'current' ? isCurrentSince(endedThroughOf(client)) : 'n.ended_at IS NULL'}
     ${BY_GENERATION} LIMIT ${MAX_PEOPLE + 1}) AS counted)`;
 
-/** Returns the result of `countOfPeople` in words. */
 export const peopleText = (count: number): string => countText(count, MAX_PEOPLE);
 
-/** Returns the result of `countOfPeople` as the values of a message. */
 export const shownPeople = (count: number) => ({
   count: Math.min(count, MAX_PEOPLE),
   isMore: String(count > MAX_PEOPLE),
 });
 
-/** Reads from the database each time, because the times of last use change without an announcement. */
+/** Reads from the database each time, because times of last use change without a notification. */
 export function createOwnedClients(database: Queries) {
   async function select(where: string, values: readonly string[]): Promise<OwnedClient[]> {
     const rows = await database.query<ClientRow & Pick<OwnedClient, 'connectedPeople'>>(
@@ -121,7 +110,6 @@ export function createOwnedClients(database: Queries) {
   }
 
   return {
-    /** Returns the user's clients from the database, oldest first. */
     listByOwner: (accountId: string): Promise<OwnedClient[]> => select('c.owner_account_id = $1', [accountId]),
 
     async countOfSuspendedOwners(): Promise<number> {
@@ -137,7 +125,7 @@ export function createOwnedClients(database: Queries) {
       return (await tx.query(owned, [accountId, id])).length > 0;
     },
 
-    /** Reads the client from the database. Returns undefined if it is unknown or belongs to another user. */
+    /** Reads the client from the database. Returns undefined if the client is unknown or belongs to another user. */
     async findByOwner(accountId: string, id: string): Promise<OwnedClient | undefined> {
       if (!isClientId(id)) return undefined;
       const [client] = await select('c.owner_account_id = $1 AND c.id = $2', [accountId, id]);
@@ -146,15 +134,15 @@ export function createOwnedClients(database: Queries) {
   };
 }
 
-/** Writes the uses that `record('client', clientId)` of `storage/last-used.ts` recorded. */
+/** Writes the uses that `record('client', clientId)` of `storage/last-used.ts` has recorded. */
 export const writeClientUses = (database: Queries): WriteUses => writeUses(database, 'clients');
 
-/** Writes the uses that `record('client_secret', secretId)` recorded. */
+/** Writes the uses that `record('client_secret', secretId)` has recorded. */
 export const writeSecretUses = (database: Queries): WriteUses => writeUses(database, 'client_secrets');
 
 function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
   return async (uses) => {
-    // Do not replace a later time that another node has written.
+    // Keep a later time that another node has written.
     await database.query(
       `UPDATE ${table} SET last_used_at = use.at
         FROM unnest($1::text[], $2::timestamptz[]) AS use (id, at)

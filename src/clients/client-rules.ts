@@ -1,4 +1,4 @@
-/** The rules for a client's name, redirect URIs and links, whether a user or the operator registers it. */
+/** The rules for a client's name, redirect URIs and links, which apply to users and to the operator. */
 
 import { message } from '../base/message.ts';
 import { holdsSecret } from '../base/random-id.ts';
@@ -18,9 +18,9 @@ export const MAX_REDIRECT_URIS = 20;
 const MAX_CLIENT_NAME_LENGTH = 100;
 
 interface RedirectUriFindings {
-  /** At most one problem per row; a problem without `index` concerns the whole list. Empty if all URIs are valid. */
+  /** At most one problem per row. A problem without `index` concerns the whole list. Empty if all URIs are valid. */
   readonly problems: Problem[];
-  /** Probable mistakes that are allowed. Empty as long as there are problems. */
+  /** Probable mistakes that are allowed. Empty if there are problems. */
   readonly warnings: Problem[];
 }
 
@@ -60,7 +60,6 @@ export function checkRedirectUris(uris: readonly string[], options: RedirectUriO
 /** Who is responsible for a name. `as before`: a client may keep a name that the rules no longer allow. */
 export type Naming = 'by its owner' | 'by the operator' | 'as before';
 
-/** Normalizes the name and returns its problems. */
 export function checkClientName(name: string, naming: Naming = 'by its owner'): Problem[] {
   if (naming === 'as before') return [];
   const kept = normalizeClientName(name);
@@ -73,10 +72,9 @@ export function checkClientName(name: string, naming: Naming = 'by its owner'): 
   return naming === 'by the operator' ? [] : claimProblems(kept);
 }
 
-/** Returns the name as it is stored: in Unicode's form NFC, without spaces around it. */
 export const normalizeClientName = (name: string): string => name.normalize('NFC').trim();
 
-/** @throws Refusal `client_invalid` with every problem of the draft. */
+/** @throws Refusal `client_invalid` with every problem of the draft */
 export function refuseInvalidClient(draft: ClientDraft, naming?: Naming): void {
   const links = checkLinks(draft.links ?? {}).map(({ code, message }) => ({
     code: `${code}_invalid`,
@@ -106,13 +104,12 @@ function remedyLine({ index, message }: Problem, uris: readonly string[]): strin
   return index === undefined ? message : `${uris[index]}: ${message}`;
 }
 
-/** Returns all spellings with the same meaning: an origin may end with a slash or not (RFC 3986 §6.2.3). */
+/** Returns all spellings with the same meaning: an origin with and without a slash (RFC 3986 §6.2.3). */
 export function spellingsOf(uri: string): string[] {
   const { href, origin } = new URL(uri);
   return href === `${origin}/` ? [origin, href] : [uri];
 }
 
-/** Returns the first row with a URI that browsers treat like `uri` (see `spellingsOf`). */
 function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriOptions): number {
   const { href } = new URL(uri);
   return uris.findIndex(
@@ -120,12 +117,12 @@ function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriO
   );
 }
 
-/** Returns another row that has the same URI, or will have it after its correction; -1 if there is none. */
+/** Returns another row that has the same URI, or will have it after its correction; -1 if no row has it. */
 function otherSpelling(uri: string, index: number, uris: readonly string[]): number {
   const { href } = new URL(uri);
   return uris.findIndex((other, row) => {
     if (row === index || URL.parse(other)?.href !== href) return false;
-    // If both rows need a correction, keep the first one.
+    // If both rows need a correction, the first one stays.
     return row < index || other === href;
   });
 }
@@ -140,7 +137,6 @@ function warningsOf(uri: string, index: number, uris: readonly string[], options
 
 const MAX_LINK_LENGTH = 500;
 
-/** Returns the problems of normalized links; `code` is the kind of the link. */
 export function checkLinks(links: ClientLinks): Problem<LinkKind>[] {
   return LINKS.flatMap((kind) => {
     const url = links[kind];

@@ -1,4 +1,4 @@
-/** Makes, compares and replaces a client's secrets. At least one secret stays valid, unless all of them leaked. */
+/** Creates, compares and replaces a client's secrets. At least one secret stays valid, unless all of them leaked. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { message } from '../base/message.ts';
@@ -17,12 +17,11 @@ export function createClientSecrets(parts: {
   readonly database: Database;
   readonly changing: ChangeClient;
   readonly clock: Clock;
-  /** Removes the client from the cache and reads it from the database. */
   readonly readChanged: (id: string) => Promise<Client>;
 }) {
   const { database, changing, clock, readChanged } = parts;
 
-  /** Runs only one change of a client's secrets at a time; parallel changes wait. */
+  /** Runs only one change of a client's secrets at a time. Parallel changes wait. */
   function changeSecrets<Result>(
     id: string,
     change: (tx: Queries, kind: ClientKind, secrets: readonly StoredSecret[]) => Promise<Result>,
@@ -42,7 +41,7 @@ export function createClientSecrets(parts: {
   }
 
   return {
-    /** Returns the id of the client with this secret, even if the secret leaked. For operators. */
+    /** Returns the id of the client with this secret, for operators. Finds leaked secrets, too. */
     async findClientIdBySecret(secret: string): Promise<string | undefined> {
       const [found] = await database.query<{ client_id: string }>(
         'SELECT client_id FROM client_secrets WHERE secret_hash = $1',
@@ -52,8 +51,7 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Adds a second secret to the one in use. The result's `secret` is its value, which is returned only here. Leaked
-     * secrets do not count toward the limit, so that each can be replaced.
+     * Adds a secret, and returns its value only here. Leaked secrets do not count, so that each can be replaced.
      *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
@@ -65,7 +63,7 @@ export function createClientSecrets(parts: {
       await changeSecrets(id, async (tx, kind, secrets) => {
         if (!hasSecret(kind)) throw unusedSecret();
         if (secrets.filter(isUsable).length >= MAX_SECRETS) throw fullSecrets();
-        // Two secrets are stored at most, so remove a refused one.
+        // At most two secrets are stored, so remove a refused one.
         if (secrets.length >= MAX_SECRETS) await tx.query(REMOVE_REFUSED, [id]);
         await insertSecret(tx, id, secret, new Date(clock()));
         await inTransaction?.(tx, secret);
@@ -73,11 +71,7 @@ export function createClientSecrets(parts: {
       return { client: await readChanged(id), secret: secret.value };
     },
 
-    /**
-     * Removes a secret: it is refused from the next request on.
-     *
-     * @throws Refusal `client_unknown`, `secret_unknown` or `secret_last`
-     */
+    /** Removes a secret, which is then refused. @throws Refusal `client_unknown`, `secret_unknown` or `secret_last` */
     async removeSecret(
       id: string,
       secretId: string,
@@ -97,12 +91,12 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Renews a client whose secrets or tokens were stolen: ends all its secrets, and makes one new secret. What was
+     * Renews a client whose secrets or tokens were stolen: ends all its secrets, and creates one new secret. What was
      * issued before is refused; only its refresh tokens work once more, together with the new secret.
      *
-     * @param inTransaction receives the details for the audit log: the last characters of the secrets
-     * @returns `client`: undefined if it could not be read afterwards, which must not lose the secret; `lastFour`: if
-     *   the same form was sent before, the last characters of the secret made then
+     * @param inTransaction receives the last characters of the secrets, for the audit log
+     * @returns `client` is undefined if it could not be read afterwards, because that must not lose the secret. If the
+     *   same form was sent before, `lastFour` has the last characters of the secret that was created then.
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
     async renew(
@@ -116,7 +110,7 @@ export function createClientSecrets(parts: {
       await form?.keep(secret);
       const lastFour = await changeSecrets(id, async (tx, kind) => {
         refuseRenewal(kind);
-        // Refuse if this node slept during the wait: the stored secret may expire before it is shown.
+        // Refuse if this node was suspended during the wait: the kept secret may expire before it can be shown.
         if (clock() - keptAt > 60_000) throw new StorageUnavailable('postgresql', new Error('the lock took a minute'));
         // Only for five minutes: later, a page that was opened again may renew the client again.
         const [before] = await tx.query<{ lastFour: string }>(
@@ -125,7 +119,7 @@ export function createClientSecrets(parts: {
         );
         if (before) return before.lastFour;
         const raised = await tx.query(RENEW, [id, new Date(clock())]);
-        // Two users may renew at the same time: the secret that the first one was shown must stay valid.
+        // If two users renew the client at the same time, the secret that the first one sees must stay valid.
         if (raised.length === 0) throw renewedJustNow();
         const ended = await tx.query<{ last_four: string }>(
           'DELETE FROM client_secrets WHERE client_id = $1 RETURNING last_four',
@@ -147,12 +141,12 @@ export function createClientSecrets(parts: {
         if (secret) await record(tx, secret);
         return secret;
       });
-      // Read only to clear this node's cache. Ignore failures, because the mark is stored.
+      // Read only to clear this node's cache. Ignore failures, because the mark is already stored.
       if (marked) await readChanged(marked.clientId).catch(() => {});
       return marked;
     },
 
-    /** Refuses leaked secrets whose grace period has ended. They stay refused if the period is prolonged later. */
+    /** Refuses leaked secrets whose grace period has ended. They stay refused even if the period is prolonged later. */
     refuseLeaked: (graceSeconds: number, record: InTransaction<readonly LeakedSecret[]>): Promise<number> =>
       database.transaction(async (tx) => {
         const [now, since] = [clock(), clock() - graceSeconds * 1000].map((ms) => new Date(ms));
@@ -163,17 +157,16 @@ export function createClientSecrets(parts: {
   };
 }
 
-/** How long the secret of a renewal can be shown, and its form sent again. */
+/** For how long the secret of a renewal can be shown, and its form sent again. */
 const SHOWN_MS = 5 * 60_000;
 
 interface RenewalForm {
-  /** A hash of the form, so that a form that is sent twice renews the client once. */
+  /** A hash of the form. Sending a form twice renews the client only once. */
   readonly key: string;
   /** Called before the client is renewed, so that the secret can be shown even if the database's answer is lost. */
   keep(secret: Pick<NewClientSecret, 'value' | 'lastFour'>): Promise<unknown>;
 }
 
-/** A secret that was found in public, and its client. */
 export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'> {
   readonly clientId: string;
   readonly name: string;
@@ -184,7 +177,7 @@ export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'
 
 const RETURN_LEAKED = `RETURNING c.id AS "clientId", c.name, c.kind, s.last_four AS "lastFour",
   s.leaked_at AS "leakedAt", c.owner_account_id AS "ownerAccountId"`;
-/** The ids of leaked secrets are stored with the client, because a secret may be removed before its tokens expire. */
+/** The ids of leaked secrets are stored with the client, because a secret may be deleted before its tokens expire. */
 const MAX_LEAKED = 100;
 const MARK_LEAKED = `WITH marked AS (
     UPDATE client_secrets s SET leaked_at = $2 FROM clients c
@@ -201,8 +194,8 @@ const REFUSE_LEAKED = `UPDATE client_secrets s
   ${RETURN_LEAKED}`;
 
 /**
- * Returns the time from which the secret is refused; undefined unless the secret was found in public. A machine
- * client's secret is refused at once, because it alone is enough to get tokens.
+ * Returns undefined unless the secret was found in public. The secret of a machine client is refused at once, because
+ * it alone is enough to get tokens.
  *
  * @param graceSeconds the setting `leaks.secret_grace`
  */
@@ -253,7 +246,7 @@ const unusedSecret = (): Refusal =>
 
 export const isRenewable = (kind: ClientKind): boolean => NOT_RENEWABLE[kind] === undefined;
 
-/** @throws Refusal `not_renewable` for kinds of clients to which a renewal does not help */
+/** @throws Refusal `not_renewable` for kinds of clients for which a renewal is useless */
 export function refuseRenewal(kind: ClientKind): void {
   const why = NOT_RENEWABLE[kind];
   if (why) throw new Refusal('not_renewable', ...why);
@@ -300,20 +293,20 @@ const lastSecret = (areOthersLeaked: boolean): Refusal =>
     'Add a new secret first, and switch the client to it.',
   );
 
-/** Both an old and a new secret are valid while the developer rotates them. Leaked secrets do not count. */
+/** An old and a new secret are both valid while the developer rotates them. Leaked secrets do not count. */
 export const MAX_SECRETS = 2;
 
 const isSecret = formTest('client_secret');
 
 export interface NewClientSecret {
   readonly id: string;
-  /** The secret itself, shown once and never stored. */
+  /** The secret itself. It is shown once and never stored. */
   readonly value: string;
   readonly hash: string;
   readonly lastFour: string;
 }
 
-/** Makes a secret of 258 random bits: enough that a fast hash of it may be stored (OWASP ASVS 6.5.2). */
+/** Creates a secret of 258 random bits, which is enough to store only a fast hash of it (OWASP ASVS 6.5.2). */
 export function newClientSecret(): NewClientSecret {
   const value = newValue('client_secret');
   return {
@@ -324,10 +317,7 @@ export function newClientSecret(): NewClientSecret {
   };
 }
 
-/**
- * Returns the client's secret if `presented` is one, even if it leaked. The caller must check
- * `refusedFrom`, and that the client is not suspended.
- */
+/** Also finds a leaked secret: the caller must check `refusedFrom`, and that the client is not suspended. */
 export function findSecret(client: Client | undefined, presented: string): ClientSecret | undefined {
   // Require exactly the form of our secrets, without a NUL, space or newline at the end.
   if (!isSecret(presented)) return undefined;

@@ -9,11 +9,11 @@ export interface ClientSecret {
   readonly hash: string;
   readonly lastFour: string;
   readonly createdAt: Date;
-  /** May be outdated in a cached client: using a secret does not invalidate the cache. */
+  /** May be outdated in a cached client, because using a secret does not invalidate the cache. */
   readonly lastUsedAt?: Date;
   /** When the secret was reported as found in public. */
   readonly leakedAt?: Date;
-  /** When the grace period of the leaked secret ended. The secret stays refused. */
+  /** When the grace period of the leaked secret ended. The secret stays refused, even if the period is prolonged. */
   readonly refusedAt?: Date;
 }
 
@@ -24,51 +24,45 @@ export interface Client {
   /** Absent if the operator provides the client. */
   readonly ownerAccountId?: string;
   readonly ownerName?: string;
-  /** When the current owner (or the operator) took over the client; absent if it still has its first owner. */
+  /** When the current owner (or the operator) took over the client; absent if the first owner still has it. */
   readonly ownedSince?: Date;
   /** In the order chosen by the owner. Empty for machine clients and resource servers. */
   readonly redirectUris: readonly string[];
-  /** A public client on the user's device (RFC 8252), with loopback ports or private schemes. */
+  /** True for a public client on the user's device (RFC 8252), which may use loopback ports or private schemes. */
   readonly isNative: boolean;
   readonly isSuspended: boolean;
   readonly suspendedAt?: Date;
   readonly links: ClientLinks;
-  /** True if users approve each request of the client, even if they have approved the client before. */
   readonly alwaysAsks: boolean;
   /** True if the operator set `alwaysAsks`, so that the owner cannot undo it. */
   readonly asksForOperator: boolean;
   /** True if the operator has checked the client since its last change. */
   readonly isVerified: boolean;
-  /** When the operator verified the client; absent if it is not verified. */
   readonly verifiedAt?: Date;
-  /** The operator who verified the client. */
   readonly verifiedBy?: string;
   readonly createdAt: Date;
-  /** Accurate to a few minutes when the client was read from the database; absent if never used. */
+  /** Absent if never used. When read from the database, accurate to a few minutes; a cached value may be older. */
   readonly lastUsedAt?: Date;
-  /** What was issued under an earlier generation is invalid, except refresh tokens: see `endedThrough`. */
+  /** Tokens and codes of an earlier generation are invalid, except refresh tokens, which only `endedThrough` ends. */
   readonly generation: number;
-  /** Authorizations of an earlier generation have ended. */
+  /** Authorizations of an earlier generation have ended, and their refresh tokens too. */
   readonly endedThrough: number;
-  /** Present until each connection that `endedThrough` ended is also marked as ended in its own row. */
+  /** Present until each connection that was ended by raising `endedThrough` is also marked as ended in its own row. */
   readonly endingSince?: Date;
-  /** When the client was last renewed; absent if it never was. */
   readonly renewedAt?: Date;
-  /** Ids of secrets that leaked, even of deleted ones: machine access tokens that were got with them are invalid. */
+  /** Ids of leaked secrets, even if deleted: machine access tokens that were issued for these secrets are invalid. */
   readonly leakedSecrets: readonly string[];
-  /** Keys of the unexpired machine access tokens that were revoked singly; undefined if there are too many to cache. */
+  /** Keys of unexpired machine access tokens that were themselves revoked; undefined if too many to cache. */
   readonly endedTokens: readonly string[] | undefined;
-  /** In CIDR notation: secrets are accepted only from these networks. If empty, secrets are accepted from anywhere. */
+  /** In CIDR notation. Secrets are accepted only from these networks or, if the list is empty, from anywhere. */
   readonly allowedNetworks: readonly string[];
-  /** True if the owner wants a mail when a secret is used from a new network. */
   readonly mailsNetworks: boolean;
   /** Oldest first; empty for public clients. */
   readonly secrets: readonly ClientSecret[];
-  /** Changes with every change of the client or its secrets: a cache key for derived values. */
+  /** A cache key for derived values. It changes with every change of the client or its secrets. */
   readonly version: string;
 }
 
-/** True for kinds of clients that have redirect URIs, because users are sent back to them. */
 export const redirectsPeople = (kind: ClientKind): boolean => kind === 'confidential' || kind === 'public';
 
 /** True if clients of this kind authenticate (RFC 6749 §2.1). */
@@ -76,7 +70,7 @@ export const hasSecret = (kind: ClientKind): boolean => kind !== 'public';
 
 /**
  * Returns the distinct targets to which the browser may be redirected, sorted: hosts with their ports, and private-use
- * schemes (which have no host). A change of this list requires a new approval.
+ * schemes (which have no host). If this list changes, a new approval is required.
  */
 export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   const hosts = client.redirectUris.map((uri) => {
@@ -109,15 +103,15 @@ export function clientVersion(client: Omit<Client, 'version'>): string {
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }
 
-/** Links that the owner adds, in display order. They are shown as the owner's; Gatehouse never opens them. */
+/** Links that the owner adds, in display order. Pages show them as the owner's links; Gatehouse never opens them. */
 export const LINKS = ['homepage', 'support', 'privacy'] as const;
 
 export type LinkKind = (typeof LINKS)[number];
 
-/** Absolute `https:` URLs. Absent members were not set by the owner. */
+/** Absolute `https:` URLs. */
 export type ClientLinks = { readonly [Kind in LinkKind]?: string };
 
-/** Returns the links as they are stored: trimmed, and without empty ones. */
+/** Returns the links as they are stored: trimmed, without empty links. */
 export const normalizeLinks = (
   entered: {
     readonly [Kind in LinkKind]?: string | undefined;

@@ -1,4 +1,4 @@
-/** The rules for a redirect URI, so that only this client's own pages ever receive its codes. */
+/** The rules for a redirect URI, so that only the client's own pages ever receive its codes. */
 import { type Message, message, type Values } from '../base/message.ts';
 import type { Problem } from '../base/refusal.ts';
 import { problemOf } from '../texts/texts.ts';
@@ -26,7 +26,7 @@ export interface RedirectUriOptions {
   readonly native: boolean;
 }
 
-/** Returns the first problem of a redirect URI, or undefined if the URI may be registered. */
+/** Returns the first problem of a redirect URI; undefined if the URI may be registered. */
 export function redirectUriProblem(uri: string, { native }: RedirectUriOptions): Problem<RedirectUriCode> | undefined {
   if (uri === '') return problem('blank');
   if (uri.length >= LENGTH_LIMIT) return problem('too_long', { max: LENGTH_LIMIT });
@@ -41,7 +41,6 @@ export function redirectUriProblem(uri: string, { native }: RedirectUriOptions):
   return schemeProblem(uri, parsed, native) ?? partsProblem(uri, parsed);
 }
 
-/** Returns probable mistakes in a URI that has no problem. */
 export function redirectUriWarnings(uri: string, { native }: RedirectUriOptions): Problem<RedirectUriWarningCode>[] {
   const parsed = new URL(uri);
   const isPlain = parsed.protocol === 'http:' && !isLoopback(parsed.hostname);
@@ -52,7 +51,7 @@ export function redirectUriWarnings(uri: string, { native }: RedirectUriOptions)
 
 const LENGTH_LIMIT = 2000;
 
-/** Anything outside RFC 3986: spaces, controls, backslashes, quotes, braces, all non-ASCII. */
+/** Any character that RFC 3986 does not allow: spaces, controls, backslashes, quotes, braces, all non-ASCII. */
 const FOREIGN_CHARACTER = /[^A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]/u;
 const ESCAPED_CONTROL = /%(?:[01][0-9A-F]|7F)/i;
 const BROKEN_ESCAPE = /%(?![0-9A-F]{2})/i;
@@ -92,8 +91,8 @@ function partsProblem(uri: string, parsed: URL) {
   }
   const taken = [...parsed.searchParams.keys()].find((name) => RESPONSE_PARAMETERS.has(name));
   if (taken !== undefined) return problem('response_parameter', { name: taken });
-  // The registered URI must be exactly the text that is compared and that browsers open. Only an origin may lack its
-  // slash, because browsers add the slash.
+  // Browsers must open exactly the text that is registered and compared. Only an origin may lack its slash, because
+  // browsers add that slash.
   const origin = `${parsed.protocol}//${parsed.host}${parsed.search}`;
   if (uri !== parsed.href && uri !== origin) return problemOf('spelling', spellingText(uri, parsed));
   return undefined;

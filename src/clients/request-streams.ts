@@ -1,4 +1,4 @@
-/** Event streams for open pages of clients, which show new requests of the client as they happen. */
+/** Event streams that show new requests of a client on its open pages. */
 import { Readable } from 'node:stream';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { ClientRequests, LoggedRequest } from './client-requests.ts';
@@ -34,7 +34,7 @@ export function createRequestStreams(parts: {
     if (streams.has(stream) && !stream.push(text)) stream.destroy();
   }
 
-  /** Ends a stream whose page must not reconnect. */
+  /** Ends a stream, and makes its page not reconnect. */
   function over(stream: Readable): void {
     send(stream, 'event: over\ndata: \n\n');
     end(stream);
@@ -46,8 +46,8 @@ export function createRequestStreams(parts: {
 
   return {
     /**
-     * @param isStillTheirs called at each heartbeat: returns false if the session that opened the stream has ended, or
-     *   the client no longer belongs to this user. The stream then ends
+     * @param isStillTheirs called at each heartbeat. The stream ends if this returns false, because the session that
+     *   opened the stream has ended or the client no longer belongs to this user
      * @param shown converts an event to the form that the page reads
      * @returns undefined if too many streams are open, the change feed is down, or this node is closing
      */
@@ -58,7 +58,7 @@ export function createRequestStreams(parts: {
       shown(request: LoggedRequest): unknown;
     }): Readable | undefined {
       const { clientId, accountId, isStillTheirs, shown } = given;
-      // If the user has too many streams, end the oldest one: the user looks at the newest page.
+      // If the user has too many streams, end the oldest one, because the user looks at the newest page.
       const [oldest] = [...streams].filter(([, one]) => one.accountId === accountId).at(-MAX_PER_ACCOUNT) ?? [];
       if (oldest) over(oldest);
       if (isEnding || !changes.isLive || streams.size >= MAX_STREAMS) return undefined;
@@ -72,13 +72,13 @@ export function createRequestStreams(parts: {
         const added = tail.filter(({ id }) => !sent.includes(id)).toReversed();
         for (const request of added) send(stream, `data: ${JSON.stringify(shown(request))}\n\n`);
         sent = tail.map(({ id }) => id);
-        // Any request can open a problem or mend one.
+        // Each request can add a problem or show that its cause was removed.
         if (added.length === 0) return;
         const open = (await requests.openCounts(clientId)).get(clientId) ?? 0;
         send(stream, `event: problems\ndata: ${open}\n\n`);
       }
       // Read one after the other, so that no request is sent twice. Let at most one read wait, because a slow database
-      // may take longer than the next notification. After a failure, the next read sends all.
+      // may take longer than the next notification. After a failure, the next read sends all requests.
       let reading = Promise.resolve();
       const showNew = (): void => {
         if (isAsked) return;
@@ -90,11 +90,11 @@ export function createRequestStreams(parts: {
         const isTheirs = await isStillTheirs().catch(() => undefined);
         if (isTheirs) {
           void requests.watch(clientId);
-          // Read now, because a notification may have been lost.
+          // Read now, because the database may have lost a notification.
           showNew();
           return send(stream, ':\n\n');
         }
-        // If the check itself failed, let the browser reconnect, which checks everything again.
+        // If the check itself failed, the browser may reconnect, which checks everything again.
         return isTheirs === undefined ? end(stream) : over(stream);
       }, heartbeat).unref();
       stream.once('close', () => {
@@ -102,17 +102,16 @@ export function createRequestStreams(parts: {
         clearInterval(beat);
       });
       stream.on('error', () => {});
-      // Send a first comment, because a proxy may delay headers until a body follows.
+      // Send a comment at once, because a proxy may delay the headers until a body follows.
       stream.push(':\n\n');
-      // Requests may have arrived since the page was rendered; the page skips those it already shows.
+      // Requests may have arrived since the page was rendered. The page skips those that it already shows.
       showNew();
       return stream;
     },
 
-    /** Ends all streams, so that browsers reconnect and are checked by the current settings. */
+    /** Ends all streams, so that browsers reconnect and are checked with the current settings. */
     reopen,
 
-    /** Ends all streams and opens no more. */
     end() {
       isEnding = true;
       reopen();

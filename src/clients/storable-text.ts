@@ -1,8 +1,8 @@
-/** Makes texts of requests storable: without secrets, and without characters that do harm when stored or shown. */
+/** Removes secrets from texts of requests, and characters that are harmful when stored or shown. */
 
 /**
- * Returns a redirect URI in a form that may be stored: without the values in its query, fragment and user information,
- * because a client may have put anything there, even a code. URIs that differ only in such values become equal.
+ * Returns a redirect URI without the values in its query, fragment and user information, so that it may be stored: a
+ * client may have put anything there, even a code. URIs that differ only in such values become equal.
  */
 export function withoutValues(uri: string): string {
   const [beforeFragment = '', ...fragment] = withoutSecrets(uri).split('#');
@@ -25,5 +25,5 @@ function withoutValue(parameter: string): string {
 export const withoutSecrets = (text: string): string =>
   text.replace(/(gate_(?!ci_)[a-z]+_)[A-Za-z0-9_-]+/g, '$1…').replace(/\p{C}/gu, '\uFFFD');
 
-/** Cuts a text, and replaces half of a surrogate pair at its end: PostgreSQL rejects that. */
+/** Cuts a text, and replaces half of a surrogate pair at its end, which PostgreSQL rejects. */
 export const cut = (text: string, maxLength: number): string => text.slice(0, maxLength).toWellFormed();

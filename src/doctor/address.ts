@@ -1,4 +1,4 @@
-/** The doctor's checks of the public address: does the service answer there, and safely? */
+/** The doctor's checks of the public address: whether the service answers there, and whether it does so safely. */
 import { BOGUS_ADDRESS, createNetworkCheck } from '../base/network-address.ts';
 import { type Check, check, PUBLIC } from './check.ts';
 import { PROXY_HELP } from './connection-errors.ts';
@@ -9,11 +9,7 @@ const DAY_MS = 86_400_000;
 
 const RAISE = `write how many of your proxies append to X-Forwarded-For, which each of them must set or append to; ${PROXY_HELP}`;
 
-/**
- * Compares the address that the service recorded for the doctor with the doctor's own.
- *
- * @param seen.from the doctor's end of its connection; `to` is the other end
- */
+/** @param seen `recorded` is the address that the service recorded for the doctor, who connected from `from` to `to` */
 export function hopsVerdict(
   seen: Readonly<Record<'recorded' | 'from' | 'to', string>> & { readonly proxyHops: number },
 ): Verdict {
@@ -30,7 +26,7 @@ export function hopsVerdict(
   }
   if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  // The doctor connected to the first; requests from outside never have the second.
+  // A proxy has the address to which the doctor connected, or a loopback address, which no outside request has.
   const isProxy = recorded === to || isLoopback(recorded);
   if (!isProxy && isPrivate(from) && !isPrivate(recorded) && proxyHops > 0) {
     return ok(`${other}: correct if this network uses it outside`);
@@ -57,7 +53,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {
     const ids: (string | undefined)[] = [];
     let cookie = '';
-    // Many caches store no answer that sets a cookie. If the request has the first answer's cookies, none is set.
+    // Many caches do not store an answer that sets a cookie, so the last two requests send the cookies that were set.
     for (const isWithCookies of [false, false, true, true]) {
       const headers = isWithCookies && cookie ? { cookie } : {};
       const answer = await send({ path: '/login', headers }).catch(() => undefined);
@@ -76,7 +72,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   }),
 ];
 
-/** Runs after the flow, in which the doctor signs in. */
+/** Must run after the flow: the doctor's sign-in there makes the service record an address. */
 export const HOPS_CHECK: Check = check(
   'proxy_hops',
   ['visitor', 'settings', 'service'],

@@ -10,10 +10,10 @@ const MAX_REDIRECTS = 10;
 
 /** @param headers sent with every request */
 export function createBrowser(issuer: string, send: Send, headers: Readonly<Record<string, string>>) {
-  /** The latest `Set-Cookie` of each name. Our cookies of several paths have different names. */
+  /** The latest `Set-Cookie` line by cookie name. No two cookies of Gatehouse differ only in their path. */
   const cookies = new Map<string, string>();
 
-  /** Follows redirects to a page, or until they leave the issuer's origin. @param form sent as a POST */
+  /** Follows redirects to a page, or until one leaves the issuer's origin. @param form sent as a POST if present */
   async function open(path: string, form?: Readonly<Record<string, string>>, hops = 0): Promise<DoctorPage> {
     const pairs = [...cookies.values()].map((line) => line.split(';')[0] ?? '');
     const cookie = pairs.filter((pair) => pair.slice(pair.indexOf('=') + 1) !== '').join('; ');
@@ -29,7 +29,6 @@ export function createBrowser(issuer: string, send: Send, headers: Readonly<Reco
   return {
     open: (path: string) => open(path),
 
-    /** Fills in and sends the form of `page` with these fields. */
     async submit(page: DoctorPage, fields: Readonly<Record<string, string>>): Promise<DoctorPage> {
       const form = formWith(page.text, Object.keys(fields));
       if (!form) return page;
@@ -41,7 +40,6 @@ export function createBrowser(issuer: string, send: Send, headers: Readonly<Reco
 
 const nameOf = (line: string): string => line.slice(0, line.indexOf('='));
 
-/** True if the page has a form with this field or button. */
 export const hasField = (page: DoctorPage, name: string): boolean => formWith(page.text, [name]) !== undefined;
 
 function formWith(html: string, names: readonly string[]) {
@@ -55,14 +53,14 @@ function formWith(html: string, names: readonly string[]) {
   return undefined;
 }
 
-/** Returns an attribute of a tag, but only in double quotes, as our own pages write them. */
+/** Reads only attributes in double quotes, because our own pages write no others. */
 function attribute(text: string, name: string): string | undefined {
   const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(text) ?? [];
   const plain = value?.replaceAll('&#34;', '"').replaceAll('&#39;', "'");
   return plain?.replace(/&(?:amp|#38);/g, '&');
 }
 
-/** True if browsers keep the cookie: its prefix promises attributes, which a proxy may have removed (RFC 6265bis §4.1.3). */
+/** Browsers reject a prefixed cookie without its required attributes, which a proxy may remove (RFC 6265bis §4.1.3). */
 function isKept(line: string): boolean {
   const isSecure = /; *secure *(;|$)/i.test(line);
   if (!line.startsWith('__Host-')) return isSecure || !line.startsWith('__Secure-');

@@ -7,26 +7,25 @@ import type { Visitor } from './visitor.ts';
 
 const PATH = ENDPOINT.introspectionChanges;
 
-/** Matches an SSE comment: the interval (first), a heartbeat, or the announcement of a shutdown. */
+/** Matches an SSE comment: the interval of heartbeats (sent first), a heartbeat, or the announcement of a shutdown. */
 const HEARTBEAT = /^:.*\n\n/gm;
-/** Heartbeats that may arrive together on a busy machine; a buffering proxy delivers more. */
+/** Maximum number of heartbeats that a busy machine delivers together. A buffering proxy delivers more. */
 const MAX_AT_ONCE = 7;
 
 /** How a stream is watched; times in milliseconds. */
 export interface StreamWatch {
-  /** How long the stream must stay open. */
   readonly watched: number;
-  /** Timeout of the whole check, long enough for slow machines. */
+  /** Timeout of the whole check. */
   readonly limit: number;
 }
 
-/** Long enough for about eleven heartbeats: more than a busy machine delivers at once. */
+/** The watched time has about eleven heartbeats, which is more than `MAX_AT_ONCE`. */
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 
 /**
- * Watches a stream for three seconds, or up to twelve if something is wrong. Meanwhile the doctor runs other checks.
+ * Watches a stream for three seconds, or for up to twelve if something is wrong.
  *
- * @param client a resource server: only these may open the stream
+ * @param client must be a resource server, because no other client may open the stream
  */
 export async function watchChanges(
   openStream: DoctorRequests['openStream'],
@@ -50,7 +49,7 @@ export async function watchChanges(
         arrived += atOnce;
         if (performance.now() - start >= watched) return undefined;
       }
-      // The service does not end a stream by itself, so it was cut, or came from a cache.
+      // The service ends no stream so early, so a proxy cut the stream, or a cache answered.
       return about(`ended after ${arrived} heartbeat(s)`);
     } catch (error) {
       const late = `delivered nothing for ${limit / 1000} s, although the service sends four times a second`;
@@ -61,7 +60,7 @@ export async function watchChanges(
   }
 
   const start = performance.now();
-  // Try twice: a node ends the streams of a changed client, and may receive the news of this new client only now.
+  // Try twice: a node ends the streams of a changed client, and may learn only now that this client was added.
   const trouble = (await troubleOnce()) && (await troubleOnce());
   return trouble ?? ok('the stream stays open, and its heartbeats arrive one by one', performance.now() - start);
 }

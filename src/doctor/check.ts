@@ -1,4 +1,4 @@
-/** A check of the doctor, and the runner that opens what the checks need. */
+/** Declares the doctor's checks, and runs them with the stores and connections that they need. */
 import { isAway, StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { type Finding, findingOf, findingText, notChecked, type Verdict } from './findings.ts';
 import {
@@ -14,13 +14,11 @@ type Verdicts = Verdict | readonly Verdict[];
 type Need = keyof Needs;
 type Provided = { readonly [Name in Need]: Awaited<ReturnType<Needs[Name]>> };
 
-/** A placeholder for the issuer, which is known only once the settings are loaded. */
+/** A placeholder for the issuer's URL, which is known only once the settings are loaded. */
 export const PUBLIC = 'issuer';
 
 /**
- * Declares a check, which may use only what it needs.
- *
- * @param where the place of warnings and problems that name no place
+ * @param where the `where` of each finding whose verdict has none
  * @param run returns no verdict if the check does not apply to this deployment
  */
 export const check = <Used extends Need>(
@@ -32,14 +30,14 @@ export const check = <Used extends Need>(
 
 export type Check = ReturnType<typeof check>;
 
-/** The needs that ask a store. */
+/** The needs that query PostgreSQL or Redis. */
 const STORES: readonly Need[] = ['server', 'database', 'tokens', 'nodes', 'running', 'visitor'];
 
 /**
- * Runs all checks in order, or until `signal` ends them. A check whose need cannot be opened is reported as not
- * checked. Always closes and removes what was opened.
+ * Runs the checks in order until `signal` aborts. A check whose need cannot be opened is reported as not checked.
+ * Always closes what was opened, and deletes the doctor's account.
  *
- * @param say receives each finding as text, and how many there are
+ * @param say receives each finding as text, and how many findings there are
  */
 export async function runChecks(
   checks: readonly Check[],
@@ -49,7 +47,7 @@ export async function runChecks(
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   const opened = new AsyncDisposableStack();
-  /** Consecutive findings of unchecked things with the same reason, which are printed as one line. */
+  /** Consecutive `not_checked` findings with the same reason, which are printed as one line. */
   const skipped: Finding[] = [];
   let isLost = false;
 
@@ -66,7 +64,7 @@ export async function runChecks(
       else say(findingText(finding), findings.length);
     }
   }
-  /** Reports a store that failed after it had answered, because the doctor's account may not be removed then. */
+  /** Reports a store that stopped answering, because the doctor's account may then be left behind. */
   function addLost(name: string, error: unknown): void {
     if (!(error instanceof StorageUnavailable)) throw error;
     const verdict = storeProblem(error);
@@ -79,7 +77,7 @@ export async function runChecks(
   const open = needsOf(context);
 
   async function runOne({ name, needs, where, run }: Check): Promise<void> {
-    // Do not ask the store again, because each check would wait for the timeout.
+    // Do not query the failed store again, because each check would wait for the timeout.
     if (isLost && needs.some((need) => STORES.includes(need))) return add(name, '', notChecked(LOST));
     try {
       const provided: Partial<Record<Need, unknown>> = {};

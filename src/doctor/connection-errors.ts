@@ -1,15 +1,13 @@
-/** Explains a wrong or missing answer by problems of the connection to the service, with a remedy. */
+/** Explains wrong and missing answers by problems of the connection to the service, with a remedy for each. */
 import { connectionRemedy } from '../service/startup-errors.ts';
 import { problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer } from './requests.ts';
 
-/** The command that starts the service: for the systemd unit of the docs, or for a checkout. */
 export const START = 'start the service (`systemctl start gatehouse.target`, in a checkout `npm start`)';
 
-/** Names the page that has the settings of nginx, Caddy and HAProxy for each symptom. */
 export const PROXY_HELP = 'docs/first-aid.md, part "The doctor blames the proxy", has the lines to write';
 
-/** Returns the visible part of an answer: status, error, request id. */
+/** Describes an answer by its status, error and request id. */
 export function described({ status, body, requestId, headers }: DoctorAnswer): string {
   if (requestId === undefined) {
     const server = headers.get('server');
@@ -19,7 +17,7 @@ export function described({ status, body, requestId, headers }: DoctorAnswer): s
   return `${status}${words}, request ${requestId}`;
 }
 
-/** Returns the problem between the doctor and the service; undefined if the answer shows none. */
+/** Returns undefined if the answer shows no problem of the connection. */
 export function explainConnectionError(answer: DoctorAnswer): Verdict | undefined {
   const remedy = answer.requestId === undefined ? proxyRemedy(answer) : ownRemedy(answer);
   return remedy === undefined ? undefined : problem`the answer was ${described(answer)} → ${remedy}`;
@@ -60,9 +58,9 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   return status >= 500 ? 'search the log of the nodes for the request id' : undefined;
 }
 
-/** Returns why no answer arrived, with the code of the error and a remedy. */
+/** Returns the verdict for a request without an answer. @param error why the request failed */
 export function unreachable(error: unknown): Verdict {
-  // For a host with several addresses, the error contains one error for each address.
+  // If the host has several addresses, Node reports one error for each address.
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const known = single instanceof Error ? single : new Error(String(single));
   const code = 'code' in known ? String(known.code) : known.name;

@@ -9,7 +9,7 @@ import { NODE_CHECKS } from './nodes.ts';
 import { SERVER_CHECKS } from './servers.ts';
 import { STORE_CHECKS } from './stores.ts';
 
-/** The checks in the order of the report. The flow affects the results of the checks after it. */
+/** The checks in the order of the report. Checks after the flow read records that the flow creates. */
 const CHECKS = [
   check('everything_else', ['settings'], '', () => []),
   ...STORE_CHECKS,
@@ -25,6 +25,5 @@ const CHECKS = [
   STREAM_CHECK,
 ];
 
-/** Resolves when everything has been checked, or when the signal ended it early. @param say as in `runChecks` */
 export const examine = (options: ExaminationOptions, say: (text: string, count: number) => void) =>
   runChecks(CHECKS, createNeeds, options, say);

@@ -1,11 +1,11 @@
-/** What the doctor finds: verdicts, and how a finding is printed. */
+/** The doctor's verdicts, and the text of each finding. */
 
 export interface Finding {
-  /** A stable name, because scripts may compare it. */
+  /** The name of the check; must stay the same across releases, because scripts compare it. */
   readonly check: string;
   readonly status: keyof typeof WORDS;
   readonly message: string;
-  /** The setting, variable, address or file; present, like `remedy`, with every warning and problem. */
+  /** The setting, variable, address or file to change. Each warning and problem has `where` and `remedy`. */
   readonly where?: string | undefined;
   readonly remedy?: string | undefined;
   readonly ms?: number | undefined;
@@ -16,14 +16,14 @@ export type Verdict = Omit<Finding, 'check'>;
 const WORDS = { ok: 'ok', warning: 'warning', problem: 'problem', not_checked: '-' };
 
 /**
- * A template tag for a text of the form "what is wrong → what to do"; its line breaks count as spaces.
+ * Creates a template tag for texts of the form "what is wrong → what to do". Line breaks become spaces.
  *
- * @param where the place, if it is not that of the check
+ * @param where by default, the `where` of the check
  */
 export const trouble =
   (status: 'warning' | 'problem', where?: string) =>
   (texts: TemplateStringsArray, ...values: readonly unknown[]): Verdict => {
-    // Split off the remedy only at an arrow in our own text: a value from another server may also contain an arrow.
+    // Split at an arrow of the template, not of a value: a message of another server may contain an arrow, too.
     const raw = texts.map((text) => text.replace(/\s+/g, ' '));
     const at = raw.findIndex((text) => text.includes(' → '));
     const [end = '', start = ''] = raw[at]?.split(' → ') ?? [];
@@ -34,17 +34,17 @@ export const trouble =
 export const warning = trouble('warning');
 export const problem = trouble('problem');
 export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', message, ms });
-/** @param because the reason, as the end of a sentence: "the database does not answer" */
+/** @param because a clause such as "the database does not answer" */
 export const notChecked = (because: string): Verdict => ({ status: 'not_checked', message: `not checked: ${because}` });
 
-/** @param place `where`, unless the verdict has its own */
+/** @param place the default for `where` */
 export const findingOf = (
   check: string,
   place: string,
   { status, message, remedy, ms, where = place }: Verdict,
 ): Finding => ({ check, status, where: remedy && where, message, remedy, ms: ms && Math.round(ms) });
 
-/** @param others further checks with the same message */
+/** @param others findings of other checks with the same message, whose names are added */
 export function findingText({ check, status, message, where, remedy, ms }: Finding, others: Finding[] = []): string {
   const took = ms === undefined ? '' : ` (${ms} ms)`;
   const also = others.length === 0 ? '' : ` (and ${others.map((each) => inWords(each.check)).join(', ')})`;

@@ -1,4 +1,4 @@
-/** A whole authorization, as for a partner and a user: real requests, each one timed. */
+/** A whole authorization, from the sign-in to the revocation: sends real requests and times each one. */
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { randomId } from '../base/random-id.ts';
 import { authorizationRequest, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
@@ -10,7 +10,7 @@ import { inWords, notChecked, ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 import { REDIRECT_URI, type Visitor } from './visitor.ts';
 
-/** @param sent describes the request, without values. @param shows what the expected answer proves */
+/** @param sent describes the request, without secrets @param shows says what the expected answer proves */
 const judge = (isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string, shows: string): Verdict =>
   isRight
     ? ok(shows)
@@ -56,7 +56,7 @@ export const STREAM_CHECK: Check = check('change_stream', ['visitor'], PUBLIC, a
   return verdict;
 });
 
-/** The steps of the user: from the authorization request to the code, and the sign-out. */
+/** Creates the user's steps, from the authorization request to the code, and the sign-out. */
 function createUser(issuer: string, send: Send, { person, client }: Visitor) {
   const browser = createBrowser(issuer, send, { 'x-forwarded-for': BOGUS_ADDRESS });
   const held = { code: '', redirectUri: REDIRECT_URI, verifier: randomId('', 43) };
@@ -106,7 +106,7 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
   async function signOut(): Promise<Verdict> {
     await browser.submit(await browser.open('/logout'), {});
     page = await browser.open('/profile');
-    // If the service has no passwords, this may redirect to a provider at once.
+    // Without passwords, the service may redirect to a sign-in provider at once.
     const isRight = !/^\/profile/.test(page.path);
     const shows = 'after the sign-out the profile page asks for a sign-in';
     return judge(isRight, page, 'the sign-out form', COOKIES_LOST, shows);
@@ -116,13 +116,13 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
     ['authorize', authorize],
     ['sign_in', signIn],
   ];
-  // A one-time link does not resume a pending authorization, so sign in before the authorization.
+  // A one-time link does not resume a pending authorization, so use the link first and then authorize.
   const steps: Step[] = [...('linkPath' in person ? first.toReversed() : first), ['consent', consent]];
   const last: Step = ['sign_out', signOut];
   return { held, steps, signOut: last };
 }
 
-/** Each step of the client, with what the expected answer proves, and the remedy for any other answer. */
+/** For each step of the client, what the expected answer proves, and the remedy for any other answer. */
 const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: string])[] = [
   ['exchange', 'the code is exchanged for an access token and a refresh token', REPEATED],
   ['introspect', 'the access token is active', NODES_DIFFER],
@@ -133,9 +133,7 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
-/**
- * The steps of the client, from the code to the end of all tokens. @param before has the code once consent is given
- */
+/** Creates the client's steps, from the code exchange to the revocation. @param before gets its code at the consent */
 function clientSteps(
   { client, journey }: Visitor & { journey: { isClientAccepted: boolean } },
   before: Held,

@@ -1,4 +1,4 @@
-/** Opens the stores and connections that the checks of the doctor need, each once. Opening one is a check, too. */
+/** Opens each store and connection that the doctor's checks need only once, and reports whether it can be opened. */
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import type { Variables } from '../config/environment.ts';
@@ -23,7 +23,7 @@ import { createRequests } from './requests.ts';
 import { createVisitors } from './visitor.ts';
 
 export interface ExaminationOptions {
-  /** The address to connect to; the host of the issuer if absent. */
+  /** The address to connect to; by default, the host of the issuer. */
   readonly address?: string;
   /** The recipient of a test mail. */
   readonly mail?: string;
@@ -33,22 +33,21 @@ export interface ExaminationOptions {
   readonly streamWatch?: StreamWatch | undefined;
 }
 
-/** What a check and the opening of a need may use. */
 export interface Context extends ExaminationOptions {
   readonly findings: readonly Finding[];
   add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
-  /** Runs `work` after the last check. The work that was deferred last runs first. */
+  /** Calls `work` after the last check; the latest deferred function is called first. */
   defer(work: () => unknown): void;
 }
 
-/** Thrown if a need cannot be opened. The checks that need it are reported as not checked, for the reason in the message. */
+/** Thrown if a need cannot be opened. The message is the reason for which its checks are reported as not checked. */
 export class NeedFailed extends Error {}
 
-/** Multiplies the timeouts of the stores, because the doctor reports a slow store instead of giving up. */
+/** Multiplies the timeouts of the stores, so that the doctor reports a slow store instead of a failed one. */
 const TIMEOUT_FACTOR = 10;
 const NO_DATABASE = 'the database cannot be used';
 
-/** Functions that open a need at their first call, and then return the same one. @throws NeedFailed */
+/** Functions that open a need at the first call and return the same value later. @throws NeedFailed */
 export type Needs = ReturnType<typeof createNeeds>;
 
 export function createNeeds(context: Context) {
@@ -93,24 +92,23 @@ function openSettings({ environment, add }: Context): SettingsWithoutSecrets {
   }
 }
 
-/** @throws the error if it is not ConfigurationProblems */
+/** @throws any error that is not ConfigurationProblems */
 export function settingsProblems(error: unknown): Verdict[] {
   if (!(error instanceof ConfigurationProblems)) throw error;
   return error.problems.map(({ path, message, remedy }) => trouble('problem', path)`${path} ${message} → ${remedy}`);
 }
 
-/** Describes a store that cannot be used, with the remedy for a start that fails with the same error. */
+/** Describes a store that cannot be used. The remedy is the one that a start of the service prints for this error. */
 export function storeProblem(error: unknown, start = ''): Verdict {
   const failure = error as Error & { readonly reason?: string; readonly remedy?: string };
   const { message, reason = message, remedy = troubleOf(error)?.remedy } = failure;
   return problem`${start}${reason} → ${remedy ?? 'check the store: that it runs, has space, and is not open elsewhere'}`;
 }
 
-/** Opens the server of the database, which may have no schema yet. */
+/** Connects to the database, which may have no schema yet. */
 async function openServer({ add, defer }: Context, { storage }: SettingsWithoutSecrets) {
   const isEmbedded = storage.databaseUrl === undefined;
   const where = isEmbedded ? storage.dataDirectory : 'DATABASE_URL';
-  /** Reports an error of the database under the name of a check. */
   function fail(check: string, error: unknown): never {
     if (error instanceof NeedFailed) throw error;
     add(check, where, storeProblem(error, `${NO_DATABASE}: `));
@@ -131,7 +129,7 @@ async function openServer({ add, defer }: Context, { storage }: SettingsWithoutS
 
 type Server = Awaited<ReturnType<typeof openServer>>;
 
-/** Returns a database with the schema of this version, to which the doctor can write. */
+/** Returns the database if it has the schema of this version, and the doctor can write to it. */
 async function openSchema(
   { add }: Context,
   { database, where, fail }: Server,
@@ -178,8 +176,8 @@ const GIVE_TABLES =
   'give the tables to the role of Gatehouse: docs/operations/incidents.md, "A restore gave the tables to another role"';
 
 /**
- * `identity` is the id stored in this Redis; `none` without Redis, undefined if no node has stored one.
- * `isUsable` is false if Redis answers, but refuses what requests need.
+ * Returns `identity`, the id that a node has stored in Redis (`none` without Redis, undefined if no node has stored
+ * one), and `isUsable`, which is false if Redis answers but refuses what requests need.
  */
 async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: SettingsWithoutSecrets) {
   const where = 'REDIS_URL';
@@ -194,7 +192,7 @@ async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: Se
     const start = performance.now();
     const found = { problems: await redisProblems(redis), ...(await redisReport(redis)) };
     const identity = await redisIdentity(redis);
-    // A full Redis answers all commands except writes and scripts: `redis_memory` then gives the reason.
+    // A full Redis refuses only writes and scripts; the check `redis_memory` then reports the reason.
     const failure = await createRedisStore({ redis, clock: systemClock }).ping().catch(ofRedis);
     const answers = ok('answers what requests need', performance.now() - start);
     add('redis', where, failure ? storeProblem(failure, 'Redis refuses what requests need: ') : answers);
@@ -205,11 +203,11 @@ async function openTokens({ add, defer }: Context, { storage: { redisUrl } }: Se
   }
 }
 
-/** Redis refuses an unknown command with a plain error, which does not say that it is about Redis. */
+/** Wraps the plain error with which Redis refuses an unknown command, because that error does not name the store. */
 const ofRedis = (error: unknown): StorageUnavailable =>
   error instanceof StorageUnavailable ? error : new StorageUnavailable('redis', error);
 
-/** Requests the metadata, which must come from the service, and name this issuer. */
+/** Requests the metadata. Only the service itself may answer, and the metadata must name this issuer. */
 async function openService({ add, address, signal }: Context, { issuer }: SettingsWithoutSecrets) {
   const where = address === undefined ? issuer : `${address} (with the host name of ${issuer})`;
   const requests = createRequests({ issuer, address, signal });
@@ -228,7 +226,6 @@ async function openService({ add, address, signal }: Context, { issuer }: Settin
       give every node and the doctor the same issuer (GATEHOUSE_ISSUER)`);
   }
   add('public_address', where, ok(`${where} (${first.to}) answers with its metadata`, ms));
-  /** `first` is the answer with the metadata. */
   return { ...requests, first };
 }
 
@@ -241,7 +238,7 @@ async function openVisitors({ add, by }: Context, { signIn }: SettingsWithoutSec
   return visitors;
 }
 
-/** Adds a temporary account with its clients, whose change stream is being watched. */
+/** Adds a temporary account with two clients, and begins to watch the change stream. */
 async function openVisitor(
   { defer, signal, findings, streamWatch }: Context,
   visitors: ReturnType<typeof createVisitors>,
@@ -261,6 +258,6 @@ async function openVisitor(
     return stream;
   });
   const recordedAddress = () => visitors.recordedAddress(added.accountId);
-  /** `journey` tells later checks whether the flow has proved that the client can authenticate. */
+  // The flow sets `journey.isClientAccepted`, which later checks read, once the client has authenticated.
   return { ...added, journey: { isClientAccepted: false }, stream, recordedAddress };
 }

@@ -1,4 +1,4 @@
-/** The doctor's checks of the nodes: their states, clocks, keys, and differences between them. */
+/** The doctor's checks of the nodes: their states, clocks, keys and differing settings. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
@@ -14,7 +14,7 @@ import { START } from './connection-errors.ts';
 import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { runningOf, settingsProblems } from './needs.ts';
 
-/** @param version of the Node that runs the doctor and, on this machine, the service */
+/** @param version that of the Node process which runs the doctor; the service on this machine uses the same Node */
 export function nodeVerdict(version: string): Verdict {
   const [known] = holesOfNode(version);
   if (!known) return ok(`Node ${version}, of which no hole is known`);
@@ -46,21 +46,21 @@ export function clockTrouble({ node, aheadMs }: { readonly node: string; readonl
   ];
 }
 
-/** Returns one text for each different value, with the places that have it; skips places without a value. */
+/** Returns one text for each distinct value, which lists where that value was found. */
 function groups(values: readonly (readonly [where: string, value: string | undefined])[]) {
   const places = Map.groupBy(values, ([, value]) => value);
   places.delete(undefined);
   return [...places].map(([value, members]) => `${value} (${members.map(([where]) => where).join(', ')})`);
 }
 
-/** Compares the settings: differences between nodes are a problem, because any node may get any request. */
+/** Nodes must have the same settings, because any node may get any request. */
 function settingsVerdict(nodes: readonly ListedNode[], settings: SettingsWithoutSecrets): Verdict {
   const ours = comparableSettings(settings);
   const differences: string[] = [];
   let status = warning;
   for (const name of new Set([ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys))) {
     const values = nodes.map(({ node, runsWith }) => [node, runsWith.settings[name] ?? 'none'] as const);
-    // The doctor may lack mail settings: the mail server's URL is a secret of the service.
+    // The doctor may have no mail settings, because the mail server's URL is a secret that only the service has.
     const isSecret = name.startsWith('mail.') && ours[name] === undefined;
     const found = groups(isSecret ? values : [...values, ['the doctor', ours[name] ?? 'none']]);
     if (found.length > 1) differences.push(`${name} is ${found.join(', ')}`);
@@ -110,7 +110,7 @@ export const NODE_CHECKS: readonly Check[] = [
   }),
 
   check('node_clocks', ['database'], '', async ({ database }) => {
-    // Use the nodes' own records, because tokens expire by their clocks, not this machine's.
+    // Use the times that the nodes recorded, because tokens expire by the clock of the node, not of this machine.
     const clocks = await nodeClocks(database);
     if (clocks.length === 0) return notChecked('no node is recorded');
     const wrong = clocks.flatMap(clockTrouble);

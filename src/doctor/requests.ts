@@ -1,4 +1,4 @@
-/** Sends the doctor's requests, each on a new connection, to the issuer or to another address. */
+/** Sends the doctor's requests, each on a new connection, to the issuer or to a given address. */
 import type { IncomingMessage } from 'node:http';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { openAnswer, wholeAnswer } from '../base/outgoing-requests.ts';
@@ -6,20 +6,19 @@ import { openAnswer, wholeAnswer } from '../base/outgoing-requests.ts';
 export interface DoctorRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sends a POST with this form; a GET without. */
+  /** If present, the request is a POST with this form. */
   readonly form?: Readonly<Record<string, string>>;
 }
 
-/** Longer than the two seconds within which the service always answers. */
+/** The service itself answers within two seconds. */
 const TIMEOUT_MS = 10_000;
-/** Several times as long as the longest page. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 export type DoctorAnswer = Awaited<ReturnType<typeof doctorAnswer>>;
 export type DoctorRequests = ReturnType<typeof createRequests>;
 export type Send = DoctorRequests['send'];
 
-/** @param parts.address to connect to; the issuer's if absent. The `Host` is always the issuer's */
+/** @param parts.address where to connect; by default, the issuer. The `Host` header always names the issuer */
 export function createRequests(parts: { issuer: string; address?: string | undefined; signal: AbortSignal }) {
   const { issuer, address = issuer, signal: interruption } = parts;
   const { host, hostname: servername } = new URL(issuer);
@@ -37,7 +36,7 @@ export function createRequests(parts: { issuer: string; address?: string | undef
     send: async (request: DoctorRequest): Promise<DoctorAnswer> =>
       doctorAnswer(await ask(request, AbortSignal.any([interruption, AbortSignal.timeout(TIMEOUT_MS)]))),
 
-    /** Requests a stream; returns a complete answer if its status is not 200. */
+    /** Returns the open stream, or a complete answer if its status is not 200. */
     async openStream(request: DoctorRequest, signal: AbortSignal): Promise<IncomingMessage | DoctorAnswer> {
       const message = await ask(request, signal);
       return message.statusCode === 200 ? message.setEncoding('utf8') : doctorAnswer(message);
@@ -47,7 +46,7 @@ export function createRequests(parts: { issuer: string; address?: string | undef
 
 async function doctorAnswer(message: IncomingMessage) {
   const { socket } = message;
-  // Read these first: once the connection is closed, its addresses are unknown.
+  // Read the addresses before the body, because a closed connection has none.
   const ends = { from: plainAddress(socket.localAddress), to: plainAddress(socket.remoteAddress) };
   // The certificate of a closed connection is null, although Node's types do not say so.
   const certificate: PeerCertificate | null = socket instanceof TLSSocket ? socket.getPeerCertificate() : null;
@@ -61,16 +60,16 @@ async function doctorAnswer(message: IncomingMessage) {
     status,
     headers,
     text,
-    /** The two ends of the connection: `from` is ours. */
+    /** The addresses of the connection: `from` is the doctor's end, `to` the other end. */
     ...ends,
-    /** The JSON object of the body, or an empty one. */
+    /** An empty object if the body is not a JSON object. */
     body,
-    /** Undefined if something in front of the service answered instead. */
+    /** Undefined if something in front of the service, such as a proxy, has answered. */
     requestId: id?.startsWith('req_') ? id : undefined,
     /** Undefined without TLS. */
     certificateEnds: end ? new Date(end) : undefined,
   };
 }
 
-/** Removes the `::ffff:` that a dual-stack socket writes before an IPv4 address. */
+/** Removes `::ffff:`, which a dual-stack socket writes before an IPv4 address. */
 const plainAddress = (address = ''): string => address.replace(/^::ffff:(?=\d+\.)/, '');

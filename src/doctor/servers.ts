@@ -40,9 +40,9 @@ async function mailVerdict(
     await createSendMail(mail, brand)({ to: { name: address, address }, subject, text });
     return done(`accepted one test mail to ${address}: check whether it arrives, and in which folder`);
   } catch (error) {
-    // The message is from nodemailer, the server or the system, and never contains the password.
+    // Printing the message is safe: nodemailer, the mail server and the system never put the password into it.
     const { code = '', message } = error as Error & { code?: string };
-    // Recognize an untrusted certificate, for which nodemailer reports the code of a socket error.
+    // Recognize an untrusted certificate by the message: nodemailer sets the code of a socket error.
     const kind = /certificate/i.test(message) ? 'ETLS' : code;
     const says = byCode(MAIL_TROUBLES, kind) ?? problem`fails → see the log of the mail server`;
     return { ...says, message: `no mail can be sent: ${host} ${says.message} (${message.trim()})` };
@@ -66,7 +66,7 @@ export async function providerVerdicts(
   { providers, problems }: ReturnType<typeof findProviders>,
 ): Promise<readonly Verdict[]> {
   if (providers.length === 0) return [];
-  // Import these only when needed: most deployments have no providers.
+  // Import these modules only if needed, because most deployments have no sign-in providers.
   const { UpstreamRefusal } = await import('../upstream/failures.ts');
   const { callbackUrl, createUpstreamProvider } = await import('../upstream/upstream-provider.ts');
 
@@ -94,6 +94,5 @@ export async function providerVerdicts(
     return ok(`${id} accepts our client; sign in once to test that it has the redirect URI ${uri}`, ms);
   }
 
-  // Check all providers concurrently, so that a provider that does not answer delays no other.
   return Promise.all(providers.map(verdictOf));
 }

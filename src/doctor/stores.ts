@@ -5,7 +5,7 @@ import { type Check, check } from './check.ts';
 import { notChecked, ok, problem, type Verdict, warning } from './findings.ts';
 import { runningOf } from './needs.ts';
 
-/** Declares a check of the Redis that stores the tokens, which does not apply without Redis. */
+/** Declares a check that does not apply to a deployment without Redis. */
 const redisCheck = (
   name: string,
   setting: RedisProblem['setting'],
@@ -15,13 +15,13 @@ const redisCheck = (
   check(`redis_${name}`, ['tokens'], 'REDIS_URL', ({ tokens: { redis } }) => {
     if (!redis) return [];
     const found = redis.problems.find((one) => one.setting === setting);
-    // A managed service may hide fields of INFO.
+    // A managed Redis may hide fields of INFO.
     if (found?.isUnknown) return notChecked(found.message);
     return found ? status`${found.message} → ${found.remedy}` : fine(redis.isRewritingOff);
   });
 
 export const STORE_CHECKS: readonly Check[] = [
-  // Opening the database reports pending migrations; this reports them as not checked if the server does not answer.
+  // Only reports migrations as not checked if the server does not answer; opening the database reports pending ones.
   check('migrations', ['server'], '', () => []),
 
   check('database_connections', ['database', 'nodes', 'settings'], 'DATABASE_URL', async (provided) => {
@@ -29,7 +29,7 @@ export const STORE_CHECKS: readonly Check[] = [
     if (database.embedded) return [];
     const running = runningOf(nodes).map(({ runsWith }) => runsWith.databaseConnections);
     if (running.length === 0) running.push(settings.storage.databaseConnections);
-    // Each node also has one connection for notifications.
+    // Each node has one more connection, which listens for notifications.
     const needed = running.reduce((sum, connections) => sum + connections + 1, 0);
     const [lowest] = (await connectionLimits(database)).sort((a, b) => a.limit - b.limit);
     const opens = `${running.length} node(s) may open ${needed} connections`;
@@ -42,7 +42,7 @@ export const STORE_CHECKS: readonly Check[] = [
 
   redisCheck('persistence', 'appendonly', warning, (isRewritingOff) => {
     if (!isRewritingOff) return ok('the append-only file is on');
-    // This is only a warning, because each backup turns rewriting off for minutes.
+    // Only warn, because each backup turns rewriting off for some minutes.
     return warning`Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows until the
       disk is full → if no backup is running, one was interrupted: \`redis-cli config set
       auto-aof-rewrite-percentage 100\``;

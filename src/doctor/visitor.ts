@@ -1,4 +1,4 @@
-/** The temporary account and clients of the doctor's flow; always removed afterwards. */
+/** The temporary account and clients with which the doctor tests an authorization. */
 import { createActivity } from '../accounts/activity/activity.ts';
 import { createDoctorAccounts } from '../accounts/doctor-accounts.ts';
 import { passwordLinkPath } from '../accounts/password-links/link-mail.ts';
@@ -14,7 +14,7 @@ import type { Database } from '../storage/queries.ts';
 
 export type Visitor = Awaited<ReturnType<ReturnType<typeof createVisitors>['add']>>;
 
-/** A URI whose host never exists (RFC 2606 §2), and to which no browser is sent. */
+/** A URI whose host never exists (RFC 2606 §2): the doctor reads the redirect and does not follow it. */
 export const REDIRECT_URI = 'https://doctor.gatehouse.invalid/callback';
 
 const credentials = ({ client: { id }, secret }: { client: { id: string }; secret?: string | undefined }) => ({
@@ -38,23 +38,21 @@ export function createVisitors(
     async add() {
       const { account, password } = await doctorAccounts.add();
       const { id, email } = account;
-      // The account owns its clients, so that a later run finds all by the account's email address.
+      // Make the account the owner of the clients: a later run finds left-over accounts by their email address.
       const both = { name: 'Gatehouse doctor', isNative: false, ownerAccountId: id };
       const client = await clients.add({ ...both, kind: 'confidential', redirectUris: [REDIRECT_URI] });
       const api = await clients.add({ ...both, kind: 'resource-server', redirectUris: [] });
       const linkPath = async () => passwordLinkPath((await links.make(account, 'invitation', 'operator')).token);
       const person = passwords ? { email, password } : { linkPath: await linkPath() };
-      // Only a resource server may open the change stream.
       return { accountId: id, person, client: credentials(client), resourceServer: credentials(api) };
     },
 
-    /** Returns the network address that the service recorded for the visitor's sign-in. */
+    /** Returns the network address that the service recorded at the sign-in of the account. */
     async recordedAddress(accountId: string): Promise<string | undefined> {
       const records = await activity.of(accountId, { limit: 20 });
       return records.find(({ action }) => action === 'signed_in')?.origin?.address;
     },
 
-    /** Deletes the account, its clients, their tokens and records. @param outcome for the log */
     async remove(accountId: string, outcome: string): Promise<void> {
       for (const { id } of await clients.listByOwner(accountId)) await clients.remove(id);
       await doctorAccounts.remove(accountId, async (tx) => {
@@ -63,7 +61,7 @@ export function createVisitors(
       });
     },
 
-    /** Removes the accounts of doctor runs that were killed. @returns their number */
+    /** Removes the accounts of earlier doctor runs that were killed. @returns how many there were */
     async removeLeftOver(): Promise<number> {
       const leftOver = await doctorAccounts.leftOver();
       for (const { id } of leftOver) await visitors.remove(id, 'an earlier run, broken off');

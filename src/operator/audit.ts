@@ -55,7 +55,7 @@ export function addAuditCommand(program: Command, { run }: Operator): void {
     );
 }
 
-/** Looks up an address, but accepts any ID, because the log of a deleted account still exists under its ID. */
+/** Accepts every account ID without looking it up, because the log of a deleted account still exists. */
 async function accountIdNamed(registries: Registries, name: string): Promise<string> {
   return isAccountId(name) ? name : (await accountNamed(registries, name)).id;
 }
@@ -67,11 +67,10 @@ function rowOf(record: AuditRecord): string[] {
   const { what, about, note } = actionInEnglish(record);
   const details = [about, note && `(${note})`].filter(Boolean).join(' ');
   const person = email ?? accountId ?? '';
-  // The person in whose log the entry is either acted, or is shown in the column OF.
+  // If the person did not act, show the person in the column OF instead of the column WHO.
   const [who, of] =
     actor === 'person' ? [person, ''] : [`(${[actor, by?.operator].filter(Boolean).join(' ')})`, person];
   return [toMoment(at), who, what, details, of, origin?.address ?? '', by?.reason ?? '', requestId ?? ''];
 }
 
-/** Returns an entry in one line. */
 export const auditLine = (record: AuditRecord): string => printable(rowOf(record).filter(Boolean).join('  '));

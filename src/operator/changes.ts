@@ -1,4 +1,4 @@
-/** `operator changes`: changes that other systems push. */
+/** `operator changes`: allows connected systems to push more removals than the limit. */
 import type { Command } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { recordRemovals } from '../changes/removal-limit.ts';

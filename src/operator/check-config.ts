@@ -50,9 +50,9 @@ const shownValue = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
 
 /**
- * Creates a client without connecting it. This reads the files that the URL names (`sslrootcert=…`).
+ * Creates a PostgreSQL client without connecting it, which reads the files that its URL names (`sslrootcert=…`).
  *
- * @throws ConfigurationProblems if PostgreSQL's client refuses its URL or a file that it names
+ * @throws ConfigurationProblems if the client refuses the URL or one of the files
  */
 function checkDatabaseUrl({ settings, overrides }: Inspection): void {
   const { databaseUrl: connectionString } = settings.storage;

@@ -1,4 +1,4 @@
-/** `operator connections`: which people connected which clients. */
+/** `operator connections`: lists and ends the connections of people to clients. */
 import type { Command } from 'commander';
 import { type ConnectionLimit, isLimited } from '../accounts/access/access-limit.ts';
 import { isAccountId } from '../accounts/account.ts';

@@ -1,15 +1,15 @@
 /** Parses an EnvironmentFile, and the environment that `systemctl show` prints. */
 
 /**
- * Reads `NAME=value` lines as systemd does (systemd.exec(5), EnvironmentFile=): a `#` or `;` begins
- * a comment only at the start of a line, so after a value it is part of that value.
+ * Reads `NAME=value` lines as systemd does (systemd.exec(5), EnvironmentFile=): `#` and `;` begin a comment only at the
+ * start of a line, and belong to the value elsewhere.
  */
 export function readEnvironmentFile(text: string): Record<string, string> {
   const lines = text.replaceAll(/\\\r?\n/g, '').split(/\r?\n/);
   return variablesIn(lines, unquoted);
 }
 
-/** Reads what `systemctl show --property=Environment` prints: `A=1 "B=two words"`. */
+/** Parses the output of `systemctl show --property=Environment`, such as `A=1 "B=two words"`. */
 export function readAssignments(text: string): Record<string, string> {
   const words = text.match(/(?:"(?:\\.|[^"\\])*"|\\.|[^\s"\\])+/g) ?? [];
   return variablesIn(words.map(unquoted), (value) => value);

@@ -1,6 +1,6 @@
 /**
- * `gatehouse …`: runs the operator command as the user and with the environment of the local
- * service. If the caller's environment names the stores, as in a container, it is used instead.
+ * `gatehouse …`: runs an operator command as the user of the local service, with the environment of that service. If
+ * the caller's environment names the stores, as in a container, the command runs as the caller in that environment.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -11,23 +11,23 @@ import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
 const UNITS = 'gatehouse@*.service';
-/** Queried if no instance is loaded. Its template has the properties of every instance. */
+/** The instance whose properties are read if no instance is loaded; all instances have the same. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
 const NO_ENVIRONMENT =
   'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).';
 
-/** `initgroups` exists on POSIX systems; Node's types do not have it. */
+/** Node's types lack `initgroups`, which exists on POSIX systems. */
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
 
 interface Unit {
-  /** The user of the unit; empty if that is root. */
+  /** Empty for root. */
   readonly user: string;
   readonly environment: Variables;
 }
 
-/** True for generating a key, which runs as the caller: it needs no deployment, and writes where the caller may. */
+/** `keys generate` runs as the caller, because it needs no deployment, and `--out` writes the caller's file. */
 const makesKey = process.argv.some((word, index, words) => word === 'keys' && words[index + 1] === 'generate');
 const unit = makesKey || namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
@@ -46,12 +46,11 @@ function findUnit(): Unit | undefined {
   if (values('LoadState')[0] !== 'loaded') return undefined;
   const environment = readAssignments(values('Environment').join(' '));
   for (const line of values('EnvironmentFiles')) {
-    // Parse a line such as `/etc/gatehouse/environment (ignore_errors=no)`.
+    // A line looks like `/etc/gatehouse/environment (ignore_errors=no)`.
     const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
     Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
   }
-  // Set this variable as well: systemd sets it only for the unit, and commands find the nodes' copy of the settings
-  // there.
+  // Set STATE_DIRECTORY as systemd does for the unit: the nodes store a copy of the settings in that directory.
   const [folder] = values('StateDirectory')[0]?.split(' ') ?? [];
   if (folder) environment.STATE_DIRECTORY = path.join('/var/lib', folder);
   return { user: values('User')[0] ?? '', environment };
@@ -76,7 +75,7 @@ function contentOf(file: string, mayBeMissing: boolean): string {
   }
 }
 
-/** Replaces this process with the command, which gets the signals and sets the exit code itself. */
+/** Replaces this process with the command, so that the command itself receives signals and sets the exit code. */
 function runIn({ user, environment }: Unit): void {
   const caller = userInfo().username;
   if (user !== '' && user !== caller) {
@@ -90,14 +89,14 @@ function runIn({ user, environment }: Unit): void {
   }
   const variables = {
     ...environmentOfProcess,
-    // Pass the caller's name, because the audit log records both names.
+    // Pass the caller's name, because the audit log records the caller and the user of the service.
     SUDO_USER: environmentOfProcess.SUDO_USER ?? caller,
     HOME: userInfo().homedir,
     ...environment,
   };
   const { execPath, argv } = process;
-  // No `--require`: Node would look for its file in the working directory, which the service's user
-  // may be unable to read, such as /root. bin/gatehouse has checked the version of Node.
+  // Do not use `--require`: Node would search the working directory, which the user of the service may be unable to
+  // read, such as /root. bin/gatehouse has already checked the version of Node.
   process.execve?.(execPath, [execPath, '--max-semi-space-size=8', COMMAND, ...argv.slice(2)], variables);
 }
 

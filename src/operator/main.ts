@@ -4,19 +4,19 @@ import { runOperator } from './program/run-operator.ts';
 
 const { stdin, stdout, stderr } = process;
 
-// Ignore a closed pipe, as after `| head`: finish the command, without an error message.
+// If the reader closes the pipe, as `| head` does, finish the command without an error message.
 for (const stream of [stdout, stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
 }
 
-// Set only the code and do not exit, so that all output is written.
+// Set the exit code instead of calling `process.exit`, so that all output is still written.
 process.exitCode = await runOperator(process.argv.slice(2), {
   environment: environmentOfProcess,
   stdin,
   stdout,
   stderr,
-  // Listen only once, so that a second signal ends the command at once, as usual.
+  // Listen only once, so that a second signal ends the process at once.
   onInterrupt: (interrupt) => process.once('SIGINT', interrupt).once('SIGTERM', interrupt),
 });

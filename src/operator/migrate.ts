@@ -21,7 +21,7 @@ export function addMigrateCommand(
       requireEmbeddedDatabase(storage);
       const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR });
       try {
-        // Do not compare on an embedded database: during another migration it answers too late.
+        // Do not ask an embedded database, because it answers too late while another process migrates it.
         const pending = database.embedded ? undefined : await pendingMigrations(database);
         let started = 0;
         const onMigration = (): void => {

@@ -1,4 +1,4 @@
-/** `gatehouse nodes`: lists the nodes and their states, and can wait until enough are ready. */
+/** `gatehouse nodes`: lists the nodes and their states, and can wait until enough nodes are ready. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { settingsDigest } from '../config/node-settings.ts';
@@ -10,9 +10,9 @@ import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table, toMoment } from './command/report.ts';
 
-/** A read also gets at least this time. */
+/** Pause between two reads, and the shortest timeout of a read. */
 const POLL_PAUSE_MS = 500;
-/** Longest time of a read with the timeouts of the service. */
+/** How long a read takes at most with the service's own timeouts. */
 const READ_MS = 2_000;
 const MAX_NODES = 1_000;
 
@@ -60,10 +60,10 @@ function seconds(text: string): number {
 }
 
 /**
- * Ends at the limit, or less than one pause before it.
+ * Gives up after `within` seconds, or less than one pause earlier.
  *
- * @param read opens the database for one query and closes it again, because it may restart or be migrated meanwhile;
- * takes no longer than the time that is left
+ * @param read opens the database for one query and closes it, because the database may restart between two reads; takes
+ *   at most `leftMs`
  */
 async function waitFor(
   { wait, within }: Required<NodesOptions>,
@@ -93,7 +93,6 @@ async function waitFor(
   }
 }
 
-/** @param text printed below the table. */
 function report(nodes: readonly ListedNode[], text?: string): Report {
   const rows = nodes.map((node) => [
     node.node,

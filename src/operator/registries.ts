@@ -1,4 +1,4 @@
-/** The registries that commands work on, opened for one command. */
+/** Opens the registries that one command works on. */
 import type { NewActivity } from '../accounts/activity/activity.ts';
 import type { Action } from '../accounts/activity/activity-words.ts';
 import { createAudit } from '../accounts/activity/audit.ts';
@@ -32,34 +32,31 @@ export type Registries = ReturnType<typeof createRegistries>;
 
 /** The functions of a command that are called while its registries are opened. */
 export interface Opening {
-  /** Loads the settings, or reports on standard error what is used instead of a refused file. */
+  /** Loads the settings. If the settings file is refused, prints on standard error what is used instead. */
   readonly load: () => ReturnType<typeof loadForCommand>;
-  /** Who runs the command and why, for the audit log. */
+  /** Returns who runs the command and why, for the audit log. */
   readonly by: () => OperatedBy;
-  /**
-   * If the command changes something, prints on standard error on which deployment it acts. `run`
-   * calls `announce` itself.
-   */
+  /** If the command changes something, prints on standard error which deployment it changes. `run` calls this. */
   readonly announce: (settings: SettingsWithoutSecrets) => void;
-  /** Prints a sentence on standard error, also with `--json`. */
+  /** Prints a sentence on standard error. */
   readonly warn: (sentence: string) => void;
-  /** Reports on standard error for which session a migration waits. */
+  /** Prints on standard error which database session a migration waits for. */
   readonly onWait: (session: string) => void;
 }
 
-/** Multiplies the service's database timeouts: no page waits for a command. */
+/** Multiplies the service's database timeouts, because no browser waits for a command. */
 export const TIMEOUT_FACTOR = 10;
-/** The database ends an idle transaction after this time: a command stopped with Ctrl-Z would keep its locks. */
+/** The database ends a transaction that is idle longer, because a command stopped by Ctrl-Z would keep its locks. */
 const MAX_IDLE_MS = 2_000;
 
 const newerSchema = (names: readonly string[]): string =>
   `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
 
 /**
- * Opens the database of the settings while `work` runs. If a running service has opened an embedded database, it is
- * reached through that service.
+ * Opens the registries while `work` runs. An embedded database that a running service has open is used through that
+ * service.
  *
- * @param readsOnly true for a command that changes nothing, and so must not migrate
+ * @param readsOnly true for a command that changes nothing and so must not migrate the schema
  * @throws NoDeployment, StorageUnavailable, or Refusal `migrations_pending`
  */
 export async function withRegistries<Result>(
@@ -72,7 +69,7 @@ export async function withRegistries<Result>(
   const { storage } = settings;
   announce(settings);
   requireEmbeddedDatabase(storage);
-  // Use long timeouts: one statement may change very many rows.
+  // Use long timeouts, because one statement may change very many rows.
   const database = await openDatabase({ ...storage, timeoutFactor: TIMEOUT_FACTOR, maxIdleMs: MAX_IDLE_MS });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => database.close());
@@ -88,8 +85,7 @@ function createRegistries(
   database: OpenDatabase,
   opened: AsyncDisposableStack,
 ) {
-  // A command ends after its work, so it caches nothing and needs no change feed. It awaits its
-  // records and reports failures itself, so it needs no log.
+  // A command caches nothing, so it needs no change feed. It prints its failures, so it needs no log.
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries = createCommonRegistries({
     ...parts,
@@ -103,7 +99,7 @@ function createRegistries(
   const { engine, access, activity, connections, revocations } = registries;
   const asksFirst = settings.organizations.clients === 'ask';
   let store: Promise<TokenStore> | undefined;
-  /** Opens the token store at the first call: most commands do not need it. @throws Refusal `redis_unknown` */
+  /** Opens the token store at the first call, because most commands do not need it. @throws Refusal `redis_unknown` */
   const tokenStore = (): Promise<TokenStore> => {
     store ??= openTokens();
     return store;
@@ -116,7 +112,7 @@ function createRegistries(
   const ends = createOrganizationEnds({ ...parts, engine, access });
   return {
     settings,
-    /** Reads the keys at each call, like `findKeys`: most commands need no keys. */
+    /** Reads the keys only when called, because most commands need no keys. */
     keys,
     database,
     ...registries,
@@ -131,11 +127,7 @@ function createRegistries(
     tokenStore,
     endings: async () => createEndings({ store: await tokenStore(), revocations }),
     machineTokens: async () => createMachineTokens(await tokenStore()),
-    /**
-     * Creates the audit record of a change, to be written in the transaction of that change.
-     *
-     * @param about in whose log the record appears, and the ids and names of the changed things
-     */
+    /** @param about the account in whose log the record appears, and the ids and names of what was changed */
     recordChange:
       (action: Action, about: Pick<NewActivity, 'accountId' | 'details'>): ChangeRecord =>
       (tx) =>
@@ -143,7 +135,7 @@ function createRegistries(
   };
 }
 
-/** Returns true if the nodes of the last hour report that their tokens are in the database. */
+/** True if all nodes of the last hour store their tokens in the database. */
 async function usesNoRedis(database: OpenDatabase): Promise<boolean> {
   const nodes = await listNodes(database);
   return nodes.length > 0 && nodes.every(({ runsWith }) => runsWith.redis === 'none');
@@ -157,7 +149,7 @@ const redisUnknown = (): Refusal =>
       '`revoke --account` and `revoke --client` work without it.',
   );
 
-/** Creates the audit record of a change of a client, for the log of the client's owner, if any. */
+/** The audit record appears in the log of the client's owner, if the client has an owner. */
 export const clientRecord = (
   { recordChange }: Pick<Registries, 'recordChange'>,
   action: Action,

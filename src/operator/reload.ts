@@ -1,4 +1,4 @@
-/** `operator reload`: makes the local service read its settings again. */
+/** `operator reload`: makes all nodes of the service read their settings again. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import type { OperatedBy } from '../base/operated-by.ts';
@@ -11,15 +11,15 @@ import { describeReload } from '../config/reload.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { printable, REFUSED } from './command/report.ts';
 
-/** A long time, because the service runs concurrent reloads one after the other. */
+/** The timeout is long, because the service runs concurrent reloads one after the other. */
 const LIMITS = { timeoutMs: 60_000, maxBytes: 4 * 1024 * 1024 };
 
-/** The answer of the operators' listener to a reload (host/operators-host.ts). */
+/** The answer to a reload, which host/operators-host.ts writes. */
 const OUTCOME = z.union([
   z.object({
     changed: z.array(z.string()),
     needs_restart: z.array(z.string()),
-    /** The old and the new value, in a dry run, of each setting that contains no secret. */
+    /** Only in a dry run: the old and the new value of each changed setting that contains no secret. */
     values: z.record(z.string(), z.tuple([z.string(), z.string()])).exactOptional(),
     impact: z.array(z.object({ effect: z.string(), people: z.number() })).exactOptional(),
     nodes: z.array(z.object({ node: z.string(), taken: z.boolean(), text: z.string() })).exactOptional(),
@@ -67,7 +67,7 @@ export function addReloadCommand(program: Command, { announce, print, environmen
 
 type Outcome = Extract<z.infer<typeof OUTCOME>, { changed: unknown }>;
 
-/** @throws ConfigurationProblems or Refusal; the service then continues unchanged */
+/** @throws ConfigurationProblems or Refusal if the service keeps its old settings */
 async function reload(url: string, method: string, credentials: string[], by: OperatedBy): Promise<Outcome> {
   const answer = await ask(url, method, by, credentials);
   if (answer.status === 401 && answer.headers.get('www-authenticate') === 'Bearer') {
@@ -132,7 +132,7 @@ function reportPreview(outcome: Outcome): Report {
   };
 }
 
-/** Sends the request with each credential in turn, until the service accepts one. */
+/** Tries one credential after the other until the service accepts one. */
 async function ask(
   url: string,
   method: string,

@@ -1,4 +1,4 @@
-/** `/profile/activity`: what happened to the signed-in user's account, newest first. */
+/** `/profile/activity`: the activity log of the signed-in user's account, newest entry first. */
 import type { Context } from 'koa';
 import type { Activity, ActivityRecord } from '../accounts/activity/activity.ts';
 import { ACTIONS, describeAction } from '../accounts/activity/activity-words.ts';
@@ -17,9 +17,9 @@ declare module './view-data.ts' {
       readonly tools: ListTools;
       /** True if a search or a filter is applied. */
       readonly isPart: boolean;
-      /** The next page; undefined if these entries are the oldest. */
+      /** The URL of the next page; undefined on the last page. */
       readonly olderUrl: string | undefined;
-      /** The first page; undefined on the first page. */
+      /** The URL of the first page; undefined on the first page itself. */
       readonly newestUrl: string | undefined;
     };
   }
@@ -36,7 +36,7 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
     const before = numberFrom(ctx.query.before);
     const text = textFrom(ctx.query.q);
     const kind = KINDS.find(({ name }) => name === ctx.query.only);
-    // Load one more entry than fits on the page, to find out whether there is a next page.
+    // Load one entry more than the page shows, to find out whether there is a next page.
     const found = await activity.of(accountOf(ctx).id, {
       limit: PAGE_SIZE + 1,
       ...(before !== undefined && { before }),
@@ -67,7 +67,6 @@ export function activityPage(parts: { readonly kit: PageKit; readonly activity: 
   return [get(PATH, kit.requireSignedIn, show)];
 }
 
-/** The filters; each selects a group of actions. */
 const KINDS: readonly { readonly name: string; readonly label: Message; readonly actions: RegExp }[] = [
   { name: 'signing-in', label: message('activity.kind-signing-in'), actions: /^(sign|password)/ },
   { name: 'connections', label: message('activity.kind-connections'), actions: /connected|tokens_/ },
@@ -78,7 +77,7 @@ const KINDS: readonly { readonly name: string; readonly label: Message; readonly
 
 const MAX_SEARCH_LENGTH = 100;
 
-/** Removes NUL bytes, which PostgreSQL refuses. */
+/** Removes NUL bytes, because PostgreSQL refuses them. */
 const textFrom = (entered: unknown): string =>
   typeof entered === 'string' ? entered.replaceAll('\0', '').trim().slice(0, MAX_SEARCH_LENGTH) : '';
 
@@ -95,7 +94,7 @@ export function describeActivity(record: ActivityRecord, rightsInWords: (rights:
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
     /** Who acted: `Firefox on Windows`, or `The operator`. */
     by: browser === undefined ? message(`activity.actor-${actor}`) : browserText(browser),
-    /** Undefined, like `address`, if no browser sent the request. */
+    /** Undefined if no browser has sent the request of the entry. */
     device: browser === undefined ? undefined : deviceIcon(browser),
     address: origin?.address,
   };

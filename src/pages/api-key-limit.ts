@@ -1,4 +1,4 @@
-/** `/profile/api-keys/:id/limit`: what one of the user's API keys can access, and the key's limit. */
+/** `/profile/api-keys/:id/limit`: shows what an API key of the user can access, and limits it. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { NO_LIMIT } from '../accounts/access/access-limit.ts';
@@ -23,7 +23,7 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly problems: readonly FormProblem[];
       readonly organizations: readonly ReachedOrganization[];
-      /** The user's organizations that allow no API keys. */
+      /** The names of the user's organizations that allow no API keys. */
       readonly refusing: readonly string[];
       readonly form: LimitFields;
       readonly action: string;
@@ -35,7 +35,7 @@ const LIST = '/profile/api-keys';
 const NO_SUCH = message('api-keys.no-such');
 
 interface Typed {
-  /** Undefined before the form was sent, and if the sent form has no limit. */
+  /** Undefined before the form is sent, and if the sent form has no limit. */
   readonly limit: TypedLimit | undefined;
 }
 

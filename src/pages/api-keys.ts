@@ -1,4 +1,4 @@
-/** `/profile/api-keys`: a user's keys, for integrations that act as this one user. */
+/** `/profile/api-keys`: a user's personal API keys. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isLimited, NO_LIMIT } from '../accounts/access/access-limit.ts';
@@ -39,7 +39,7 @@ declare module './view-data.ts' {
 
 interface ApiKeyRow {
   readonly name: string;
-  /** Shows only the beginning and the end of the key: `gate_key_…x7Qa`. */
+  /** The beginning and the end of the key, as in `gate_key_…x7Qa`. */
   readonly masked: string;
   readonly created: Moment;
   /** Undefined for a key that does not expire. */
@@ -184,7 +184,7 @@ export function apiKeysPage(parts: {
     },
   });
 
-  /** Shows the value of the new key, only once. */
+  /** Shows the new key only once. */
   async function showCreated(ctx: Context): Promise<void> {
     const name = String(ctx.query.once ?? '');
     const made =

@@ -1,4 +1,4 @@
-/** `/profile/connections`: the clients that act for a user, their access, and how to end or limit it. */
+/** `/profile/connections`: shows which clients act for the user and what they can access, and ends or limits this. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { type ConnectionLimit, isLimited, limitDetails } from '../accounts/access/access-limit.ts';
@@ -44,24 +44,24 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly connections: readonly ConnectionRow[];
       readonly list: ListView;
-      /** The number of organizations and warehouses that the clients can access now. */
+      /** How many organizations at least one of the clients can access now. */
       readonly organizations: number;
       readonly warehouses: number;
       readonly disconnectAllUrl: string;
-      /** The apps that were not used for 90 days, and the page that disconnects them; undefined if there are none. */
+      /** How many apps were not used for 90 days, and the page that disconnects them; undefined if there are none. */
       readonly unused: { readonly count: number; readonly url: string } | undefined;
     };
     readonly connection: ConnectionRow & {
-      /** The time of the latest approval; undefined if there was only one. */
+      /** The time of the latest approval; undefined if the user has approved the client only once. */
       readonly approved: Moment | undefined;
       /** Undefined if the client still belongs to its first owner. */
       readonly ownedSince: Moment | undefined;
       readonly organizations: readonly ReachedOrganization[];
       readonly notice: Text | undefined;
       readonly problems: readonly FormProblem[];
-      /** The user's organizations that are completely outside the limit. */
+      /** The user's organizations to which the limit gives no access. */
       readonly outside: readonly { readonly id: string; readonly name: string }[];
-      /** The number of chosen organizations and warehouses that the user can no longer access. */
+      /** How many of the chosen organizations and warehouses the user can no longer access. */
       readonly gone: number;
       readonly form: LimitFields;
       readonly limitUrl: string;
@@ -74,11 +74,11 @@ declare module './view-data.ts' {
 type ConnectionRow = ReturnType<typeof rowOf>;
 
 const PATH = '/profile/connections';
-/** The form field with the apps that the page proposed to disconnect. */
+/** The form field with the ids of the apps that the page proposed to disconnect. */
 const SHOWN_FIELD = 'client_id';
-/** A user who disconnects more apps than this at once must type how many there are. */
+/** A user who disconnects more than so many apps at once must type their number, to confirm. */
 const MAX_UNTYPED = 10;
-/** The form field with the organization whose button *Add* was pressed. */
+/** The form field with the id of the organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
 const NOT_CONNECTED = message('connections.one-already');
 
@@ -95,7 +95,6 @@ export function connectionsPage(parts: {
 }): Route[] {
   const { kit, clock, access, clientStandings, connections, activity, disconnect } = parts;
 
-  /** Returns what the user and each client can access, and which organizations and warehouses exclude a client. */
   async function reachOf(ctx: Context, clients: readonly ConnectedClient[]): Promise<Reach> {
     const accountId = accountOf(ctx).id;
     const all = await access.accessOf({ accountId });
@@ -127,7 +126,7 @@ export function connectionsPage(parts: {
     });
   }
 
-  /** Continues if the path names a connection of the user, which `ownConnections` then returns. */
+  /** Runs the next step only if the path names a connection of the user, which is stored in `ownConnections`. */
   async function requireConnection(ctx: Context, next: Next): Promise<void> {
     const all = await connections.listOf(accountOf(ctx).id);
     const client = all.find(({ clientId }) => clientId === ctx.params.id);
@@ -183,7 +182,7 @@ export function connectionsPage(parts: {
     },
   });
 
-  /** The routes that disconnect apps after a question. `whose` returns which of the user's apps are disconnected. */
+  /** Returns routes that ask and then disconnect apps. @param whose selects the apps among those of the user */
   const disconnecting = (
     name: 'one' | 'all' | 'unused',
     whose: (ctx: Context, all: readonly ConnectedClient[]) => readonly ConnectedClient[],
@@ -225,7 +224,7 @@ export function connectionsPage(parts: {
     ...disconnecting('all', (_ctx, all) => all),
     ...disconnecting('unused', (ctx, all) => {
       const unused = all.filter(unusedFilter(clock()).has);
-      // Disconnect only apps that the user saw on the page.
+      // Disconnect only apps that the page has shown to the user.
       const shown = ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
       return shown ? unused.filter(({ clientId }) => shown.includes(clientId)) : unused;
     }),
@@ -234,7 +233,7 @@ export function connectionsPage(parts: {
   ];
 }
 
-/** Adds an organization, with all its warehouses, to the limit; undefined if there is nothing to add. */
+/** Adds a whole organization to the limit. Returns undefined if the user cannot access it, or if there is no limit. */
 function withPlace(limit: ConnectionLimit, id: string, all: readonly Organization[]): ConnectionLimit | undefined {
   const added = all.find((organization) => organization.id === id);
   if (!added || limit.places === null) return undefined;
@@ -248,13 +247,13 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: usualOrders(({ connectedAt }) => connectedAt),
 };
-/** Renders each name by its own message (with `bdi`), because a name may be written from right to left. */
+/** Makes a message of each name, which isolates the name with `bdi`, because it may be written from right to left. */
 const namesOf = (clients: readonly ConnectedClient[]): Sentence =>
   clients.flatMap(({ name }, index) => [...(index === 0 ? [] : [', ']), message('connections.app', { app: name })]);
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
   name: 'unused',
   label: message('lists.unused'),
-  // Do not count a recently approved app as unused: the user still wants it.
+  // An app that was approved recently is not unused, even if it was not used since.
   has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, approvedAt, now) && isUnused(null, approvedAt, now),
 });
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [
@@ -269,7 +268,7 @@ interface Reach {
   readonly reached: ReadonlyMap<string, readonly Organization[]>;
 }
 
-/** Counts each organization and warehouse once, however many clients can access it. Suspended clients have none. */
+/** Counts each organization and warehouse only once. A suspended client can access none. */
 function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
   const active = clients.filter(({ isSuspended }) => !isSuspended);
   const all = active.flatMap(({ clientId }) => reached.get(clientId) ?? []);
@@ -290,7 +289,7 @@ function rowOf(client: ConnectedClient, { all, exclusions }: Reach) {
     isSuspended: client.isSuspended,
     connected: toMoment(client.connectedAt),
     lastUsed: momentOrNothing(client.lastUsedAt),
-    /** The user's organizations that block the client, or require an approval and have not given it. */
+    /** Describes which of the user's organizations block the client, or require an approval that is missing. */
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
     disconnectUrl: `${url}/disconnect`,
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,

@@ -1,4 +1,4 @@
-/** Asks before something is ended: the page with the question, its form, and the answer to a second attempt. */
+/** Routes that ask the user to confirm before they end something, such as a session or a connection. */
 import type { Context, Middleware, Next } from 'koa';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
@@ -10,27 +10,26 @@ import type { ConfirmView } from './view-data.ts';
 
 export interface Ending<Subject> {
   readonly path: string;
-  /** The same as in `Form` (form-step.ts). */
   readonly admit?: readonly Middleware[];
   readonly isUrgent?: boolean;
-  /** Returns what the request wants to end; undefined if that has ended, for example in another tab. */
+  /** Returns what is to be ended; undefined if it has already ended, for example in another tab. */
   find(ctx: Context): Promise<Subject | undefined>;
   ask(ctx: Context, subject: Subject): Question;
-  /** Ends the subject. @returns undefined if it has ended meanwhile. @throws Refusal, shown above the question */
+  /** @returns undefined if the subject has ended meanwhile @throws Refusal, which is shown above the question */
   end(ctx: Context, subject: Subject): Promise<Ended | undefined>;
-  /** The answer to a second attempt, and to any unknown id, so that no answer reveals which ids exist. */
+  /** The notice if the subject has already ended or does not exist. One text for both reveals no ids of other users. */
   readonly already: Text;
-  /** Returns the target of *Cancel*, which is also the page that shows the result. */
+  /** Returns the URL of the button *Cancel*, to which users are also redirected afterwards. */
   back(ctx: Context): string;
 }
 
 export interface Question
   extends Pick<ConfirmView, 'section' | 'heading' | 'warning' | 'consequences' | 'fields' | 'button'> {
-  /** What the user must type before the button has an effect. */
+  /** The text that the user must type before the button has an effect. */
   readonly toType?: string | undefined;
 }
 
-/** The next page (by default that of *Cancel*) and a sentence on it; or the status and the reason why nothing ended. */
+/** A redirect (by default to the URL of *Cancel*) with a notice, or the reason why nothing was ended. */
 export type Ended =
   | { readonly said?: Text; readonly url?: string }
   | { readonly status: number; readonly said: [Text] };
@@ -40,7 +39,7 @@ const NOT_TYPED = problemOf('not_typed', message('confirm.not-typed'));
 
 const normalized = (text: string): string => text.normalize('NFC').trim();
 
-/** Returns the routes of the question and its form. A second attempt gets the answer `already` instead of a 404. */
+/** Returns the routes of the question and its form. An unknown subject gets the notice `already` instead of a 404. */
 export function endingRoutes<Subject>(kit: PageKit, ending: Ending<Subject>): Route[] {
   const { path, admit = [], isUrgent, find, ask, end, already, back } = ending;
   const subjects = requestState<{ readonly subject: Subject }>('requireSubject');

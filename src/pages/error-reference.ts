@@ -22,18 +22,17 @@ type ErrorReferenceView = NonNullable<ReturnType<typeof errorReference>>;
 type Answers = Readonly<Record<string, number | string>>;
 
 const file = new URL('../../views/error-reference.yaml', import.meta.url);
-// Read only once, at startup.
 const answersByCode: Readonly<Record<string, Answers>> = parse(readFileSync(file, 'utf8'));
 
-/** All documented errors, in the order in which a developer usually meets them. */
+/** The codes of all documented errors, in the order in which developers usually meet them. */
 export const documentedErrors: readonly string[] = Object.keys(answersByCode);
 
-/** True if `/errors/<code>` exists, so that a response may contain it as `error_uri`. */
+/** True if the page `/errors/<code>` exists, to which `error_uri` can point. */
 export const isDocumentedError = (code: string): boolean => Object.hasOwn(answersByCode, code);
 
 const titleOf = (code: string): Message => message(`error-reference.${code}-title`);
 
-/** Returns the errors with which a path answers, grouped by HTTP status, with their titles in English. */
+/** Returns the errors that a path can return, with English titles, grouped by HTTP status. */
 export function answersOf(path: string) {
   const found = Object.entries(answersByCode).flatMap(([code, answers]) => {
     const status = answers[path];
@@ -42,7 +41,7 @@ export function answersOf(path: string) {
   return Map.groupBy(found, ({ status }) => status);
 }
 
-/** Returns the data of an error's page; undefined for a code without a page. */
+/** Returns the data of the page of an error; undefined for a code without a page. */
 export function errorReference(code: string, lifetimes: Lifetimes) {
   const answers = isDocumentedError(code) ? answersByCode[code] : undefined;
   return (
@@ -51,7 +50,7 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
       title: titleOf(code),
       meaning: message(`error-reference.${code}-meaning`),
       causes: causesOf(code, lifetimes),
-      /** Where the error appears (a path of this service, or a phrase) and with which status or other effect. */
+      /** Where the error appears (a path of this service, or a phrase), and with which status or other effect. */
       answers: Object.entries(answers).map(([endpoint, answer]) => ({
         endpoint: endpoint.startsWith('/') ? endpoint : inWords(endpoint),
         answer: typeof answer === 'number' ? answer : inWords(answer),
@@ -60,7 +59,7 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
   );
 }
 
-/** Returns the causes and remedies, which the texts number from 1. */
+/** Returns causes with their remedies. The keys of these texts end with a number, which begins with 1. */
 function causesOf(code: string, lifetimes: Lifetimes) {
   const durations = Object.entries(lifetimes).map(([name, seconds]) => [name, durationOf(seconds)] as const);
   const values = Object.fromEntries(durations);
@@ -107,7 +106,7 @@ export function errorReferencePage(parts: {
     }
   }
 
-  /** Shows the page of an error; leaves an unknown code to Koa's 404. */
+  /** An unknown code gets Koa's 404. */
   async function show(ctx: Context): Promise<void> {
     const code = String(ctx.params.code);
     const page = errorReference(code, lifetimes);
@@ -118,7 +117,7 @@ export function errorReferencePage(parts: {
   return [get('/errors', index), get('/errors/:code', show)];
 }
 
-/** True for a program that prefers JSON, on any web site; browsers and `Accept: *\/*` get the page. */
+/** Browsers, and programs that send `Accept: *\/*`, get the page instead of JSON. */
 function wantsJson(ctx: Context): boolean {
   ctx.vary('Accept');
   if (ctx.accepts('html', 'json') !== 'json') return false;

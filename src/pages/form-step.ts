@@ -1,4 +1,4 @@
-/** The steps of a form: its page, with the draft that was kept during a sign-in; its checks; and the answer to it. */
+/** Creates the routes of a page with a form: they show the page, check the sent form, save it and answer it. */
 import type { Context, Middleware, Next } from 'koa';
 import compose from 'koa-compose';
 import { type Message, message, type Text } from '../base/message.ts';
@@ -12,45 +12,45 @@ import { get, post, type Redraw, type Route } from './routes.ts';
 import { NOTHING_SENT, typedOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
 
-/** @typeParam Typed what the form contains, valid or not */
+/** @typeParam Typed the values of the form, valid or not */
 export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   readonly path: string;
-  /** Steps that decide whether the signed-in user may see the page. For the form, they run after its own checks. */
+  /** Steps that refuse users who may not see the page. They run after the checks of a sent form itself. */
   readonly admit?: readonly Middleware[];
-  /** True if saving needs no recent sign-in: the user stops an app at once, or the form asks for the password. */
+  /** True if saving needs no recent sign-in, because it is urgent, or because the form asks for the password. */
   readonly isUrgent?: boolean;
   read(form: URLSearchParams, ctx: Context): Typed | Promise<Typed>;
-  /** Returns the stored values, before the user types anything; or the URL of the page that contains the form. */
+  /** Returns the values that the form shows at first, or the URL of the page that contains the form. */
   stored(ctx: Context): Typed | { readonly page: string };
   draw(ctx: Context, typed: Typed, said: Said): Promise<void>;
-  /** Returns the field with the problem, and the sentence above the form; undefined if the problem has no field. */
+  /** Returns the field of the problem, with a sentence above the form; undefined if the problem has no field. */
   fieldOf?(problem: Problem): { readonly field: string; readonly summary?: Message } | undefined;
-  /** Runs before the user may have to re-authenticate. Returns undefined to continue. */
+  /** Runs before the user is asked to re-authenticate. Returns undefined to continue. */
   check?(ctx: Context, typed: Typed): Answer<Typed> | undefined | Promise<Answer<Typed> | undefined>;
-  /** @throws Refusal, which is shown together with what was typed */
+  /** @throws Refusal, which is shown in the form together with the typed values */
   save(ctx: Context, typed: Typed): Promise<Answer<Typed>>;
 }
 
-/** What a page says about its form: a notice that is shown once, and the problems above the form and in its fields. */
+/** What a page says about its form: a notice, which is shown once, and problems. */
 export interface Said {
   readonly notice: Text | undefined;
   readonly problems: readonly FormProblem[];
 }
 
-/** The next page, with a sentence if there is one; or the same form again. */
+/** A redirect, with an optional notice on the next page, or the same form again. */
 export type Answer<Typed> = { readonly url: string; readonly said?: Text } | Again<Typed>;
 
 interface Again<Typed> {
   /** The HTTP status; by default 422 if there are problems, otherwise 200. */
   readonly status?: number;
-  /** Shown instead of what was typed. */
+  /** Replaces the typed values in the form. */
   readonly typed?: Typed;
   readonly problems?: readonly Problem[];
-  /** Sentences that concern no field. */
+  /** Sentences above the form. */
   readonly said?: readonly Text[];
 }
 
-/** Returns the routes of the page and its form. A form that was rendered for another user or session saves nothing. */
+/** Returns the routes of the page and its form. A form that was rendered for another user or session is not saved. */
 export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>): Route[] {
   const { path, admit = [], fieldOf } = form;
 
@@ -94,7 +94,7 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
     return found ? answer(ctx, typed, found) : next();
   }
 
-  /** Saves what `checkForm` has read. Reading again could give another result after the user has re-authenticated. */
+  /** Saves the values that `checkForm` has read, because reading the form again could have a different result. */
   async function save(ctx: Context): Promise<void> {
     const typed = checked.get(ctx);
     await answer(ctx, typed, await form.save(ctx, typed).catch(refusedBy));
@@ -107,19 +107,18 @@ export function formRoutes<Typed extends object>(kit: PageKit, form: Form<Typed>
   ];
 }
 
-/** Returns a problem that only a page has; its English text is that of the message. */
 export const problemOf = (code: string, text: Message): Problem => ({ code, message: inEnglish(text), text });
 
 export const problemText = (problem: Problem): Text => problem.text ?? problem.message;
 
-/** Returns the answer for a refusal; any other error is thrown again. */
+/** Returns the answer to a refused form. @throws any error that is not a Refusal */
 function refusedBy(error: unknown) {
   if (!(error instanceof Refusal)) throw error;
   const { problems } = error;
   return problems.length > 0 ? { problems } : { said: [refusalText(error)] };
 }
 
-/** Returns a refusal in the language of the page; a refusal without such a text is in English. */
+/** Returns a refusal in the language of the page, or in English if it has no translation. */
 export function refusalText({ code, message: said, remedy, problems: [problem] }: Refusal): Text {
   if (problem) return problemText(problem);
   const text = message(`client-refusals.${code}`);

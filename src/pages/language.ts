@@ -1,4 +1,4 @@
-/** The language of a page: the user's own choice, or else what the client or the browser prefers. */
+/** Finds the language in which a page is shown. On `/language`, users choose it. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import { requestState } from '../base/request-state.ts';
@@ -13,22 +13,22 @@ import { get, post, type Route } from './routes.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly language: {
-      /** The page from which the user came, and to which the form returns; undefined if it is not known. */
+      /** The URL of the previous page, to which the user returns; undefined if it is unknown. */
       readonly drawnAt: string | undefined;
     };
   }
 }
 
 const PATH = '/language';
-/** How long a browser keeps the choice of a visitor who is not signed in. */
+/** Lifetime of the cookie with the choice of a visitor who is not signed in. */
 const LIFETIME_SECONDS = 400 * 86_400;
 
 const cookieOf = (issuer: string) => ownCookie(issuer, 'language');
 
-/** The language that a client has requested, for the pages of its authorization request. */
+/** The language that a client has requested for the pages of its authorization request. */
 export const clientLanguage = requestState<string>('an interaction');
 
-/** Returns the language of the response: that of the account, or else of the cookie, the client or the browser. */
+/** The language is that of the account, or else of the cookie, of the client's request, or of the browser. */
 export function createLanguageOf(issuer: string) {
   const cookie = cookieOf(issuer);
   return (ctx: Context, visitor: Visitor | undefined): string => {
@@ -40,7 +40,7 @@ export function createLanguageOf(issuer: string) {
   };
 }
 
-/** `/language`: stores the choice in the account, and in the browser for pages before a sign-in. */
+/** Stores the choice in the account, and in a cookie for pages before a sign-in. */
 export function languagePage(parts: {
   readonly kit: PageKit;
   readonly issuer: string;
@@ -52,7 +52,7 @@ export function languagePage(parts: {
   function show(ctx: Context): Promise<void> {
     const from = URL.parse(ctx.get('referer'));
     const isOurs = from?.origin === new URL(issuer).origin && from.pathname !== PATH;
-    // Return to the page itself, not to a kept response, which stays in its language.
+    // Return to the page itself instead of a stored response, which would still be in the old language.
     from?.searchParams.delete(ANSWER);
     return kit.render(ctx, 'language', { drawnAt: isOurs ? from.href : undefined });
   }
@@ -68,7 +68,7 @@ export function languagePage(parts: {
     }
     cookie.set(ctx, language, LIFETIME_SECONDS);
     const url = URL.parse(form.get('drawn_at') ?? '', issuer);
-    // Redirect to the whole URL: a path that begins with `//` could lead to another site.
+    // Redirect to the whole URL, because a path that begins with `//` could lead to another site.
     seeOther(ctx, url?.origin === new URL(issuer).origin ? url.href : '/profile');
   }
 

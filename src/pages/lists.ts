@@ -1,30 +1,28 @@
-/** Searches, filters and sorts a list, and splits it into pages. A page begins after a given entry. */
+/** Searches, filters and sorts a list, and splits it into pages. The URL of a page names the entry before the page. */
 import type { ParsedUrlQuery } from 'node:querystring';
 import { message, type Text } from '../base/message.ts';
 
 const PAGE_SIZE = 25;
-/** Lists up to this length have no search and no filters. */
+/** Lists of at most this length have no search and no filters. */
 const MAX_WITHOUT_TOOLS = 10;
-/** Maximum length of each parameter, such as the search. */
+/** Maximum length of a query parameter. */
 const MAX_PARAMETER_LENGTH = 250;
 
-/** Describes a list: its page, searched text, orders and filters. */
 export interface ListForm<Row> {
   /** The path of the page, without a query. */
   readonly path: string;
-  /** Query parameters of the page itself, which the list's links and form keep. */
+  /** Query parameters that the links and the form of the list must repeat. */
   readonly kept?: Readonly<Record<string, string>>;
   idOf(row: Row): string;
-  /** Returns the text of a row in which a search looks. */
+  /** Returns the text that is searched. */
   textOf(row: Row): string;
-  /** Sort orders; the first one is the default. */
+  /** The first order is the default. */
   readonly orders: readonly [ListOrder<Row>, ...ListOrder<Row>[]];
   readonly filters?: readonly ListFilter<Row>[];
 }
 
-/** An order of the rows. Create it with `byText` or `byTime`. */
 export interface ListOrder<Row> {
-  /** The value in the URL. */
+  /** The name in the URL. */
   readonly name: string;
   readonly label: Text;
   /** Returns the sort key, which is also part of the URL of the next page. */
@@ -38,32 +36,29 @@ export interface ListFilter<Row> {
   has(row: Row): boolean;
 }
 
-/** The data that `partials/list-tools` and `list-pages` print. */
+/** The data of the views `partials/list-tools` and `partials/list-pages`. */
 export interface ListView extends ListTools {
   readonly total: number;
   readonly found: number;
   /** The URL of the list without search and filter. */
   readonly allUrl: string;
-  /** Which rows the page shows, counted from 1; undefined if the page shows all rows, or the rows were not counted. */
+  /** The rows on this page, counted from 1; undefined if the page shows all rows, or if the rows were not counted. */
   readonly range?: { readonly first: number; readonly last: number } | undefined;
   /** Undefined on the last page. */
   readonly nextUrl: string | undefined;
-  /** Undefined on the first page, and for a list that is read in steps, because that can be read only forward. */
+  /** Undefined on the first page, and for a list of `stepListOf`, which can be read only forward. */
   readonly previousUrl?: string | undefined;
-  /** Undefined on the first page, and on the second one if it has `previousUrl`. */
+  /** Undefined on the first page, and on the second page if it has a `previousUrl`. */
   readonly firstUrl: string | undefined;
 }
 
-/** The search field, the sort orders and the filters of a list. */
 export interface ListTools {
   readonly action: string;
   readonly kept: readonly { readonly name: string; readonly value: string }[];
   readonly search: string;
-  /** The view offers orders to sort by only if there is more than one. */
   readonly orders: readonly ListChoice[];
-  /** Empty if the list has no filters. */
   readonly filters: readonly ListChoice[];
-  /** True if the list is long enough to need a search. */
+  /** True if the list is so long that the page shows the search, the orders and the filters. */
   readonly hasTools: boolean;
 }
 
@@ -75,7 +70,6 @@ export interface ListChoice {
 
 export const collator = new Intl.Collator('en', { numeric: true });
 
-/** Sorts from A to Z. */
 export const byText = <Row>(name: string, label: Text, keyOf: (row: Row) => string): ListOrder<Row> => ({
   name,
   label,
@@ -83,7 +77,7 @@ export const byText = <Row>(name: string, label: Text, keyOf: (row: Row) => stri
   compare: collator.compare,
 });
 
-/** Sorts the latest first; rows without a time come last. */
+/** Sorts the latest time first, and rows without a time last. */
 export const byTime = <Row>(
   name: string,
   label: Text,
@@ -95,7 +89,7 @@ export const byTime = <Row>(
   compare: (a, b) => (a === b ? 0 : a > b ? -1 : 1),
 });
 
-/** The usual orders for things that a user has: by name, newest first, and last used first. */
+/** Returns the orders by name, by creation (newest first) and by last use (latest first). */
 export const usualOrders = <Row extends { readonly name: string; readonly lastUsedAt?: Date | null | undefined }>(
   beganAt: (row: Row) => Date,
 ): ListForm<Row>['orders'] => [
@@ -104,7 +98,7 @@ export const usualOrders = <Row extends { readonly name: string; readonly lastUs
   byTime('used', message('lists.last-used'), ({ lastUsedAt }) => lastUsedAt),
 ];
 
-/** Returns the page of `rows` that the query of a request selects. Ignores invalid parameters. */
+/** Returns the page that the query of a request selects. Invalid parameters are ignored. */
 export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: ListForm<Row>): ListPage<Row> {
   const { asked, order, chosen, matches, urlWith, tools } = askedOf(query, form);
   const placeOf = (row: Row): Place => ({ key: order.keyOf(row), id: form.idOf(row) });
@@ -139,10 +133,10 @@ export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: L
 }
 
 /**
- * Like `listOf`, for a list that may be long. If one step reads the whole list, the user can sort it. A longer list
- * keeps the order of its steps: a search or filter reads step by step, until the page is full.
+ * Like `listOf` for a list that may be very long, which is read step by step until a page is full. The user can sort
+ * the list only if one step reads the whole list.
  *
- * @param maxSteps how many steps one page may read; the next page continues there
+ * @param maxSteps how many steps one request may read; the next page continues after them
  */
 export async function stepListOf<Row extends { readonly at: string }>(
   read: (from?: string) => Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>,
@@ -159,7 +153,7 @@ export async function stepListOf<Row extends { readonly at: string }>(
     step = await read(step.next);
     found.push(...step.rows.filter(matches));
   }
-  // End a page only between two values of `at`, because the next page begins after such a value.
+  // Rows with the same `at` must be on the same page, because the next page begins after this value.
   const beyond = found.findIndex(({ at }, one) => one >= PAGE_SIZE && at !== found[one - 1]?.at);
   const rows = beyond === -1 ? found : found.slice(0, beyond);
   const next = beyond === -1 ? step.next : rows.at(-1)?.at;
@@ -179,7 +173,6 @@ export async function stepListOf<Row extends { readonly at: string }>(
   };
 }
 
-/** Returns the path with these parameters, if there are any. */
 export const urlWith = (path: string, parameters: Readonly<Record<string, string>>): string => {
   const query = new URLSearchParams(parameters);
   return query.size === 0 ? path : `${path}?${query}`;
@@ -187,12 +180,11 @@ export const urlWith = (path: string, parameters: Readonly<Record<string, string
 
 interface ListPage<Row> {
   readonly rows: readonly Row[];
-  /** True if the list may have more rows than were counted. */
+  /** True if there may be more rows than were counted. */
   readonly isMore: boolean;
   readonly list: ListView;
 }
 
-/** Reads the search, order and filter from a query. */
 function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept = {}, textOf }: ListForm<Row>) {
   const asked = (name: string): string => String(query[name] ?? '').slice(0, MAX_PARAMETER_LENGTH);
   const search = asked('q').trim();
@@ -226,22 +218,21 @@ function askedOf<Row>(query: ParsedUrlQuery, { path, orders, filters = [], kept 
   };
 }
 
-/** The sort key and id of an entry after which a page starts. */
+/** The sort key and the id of the entry after which a page begins. */
 interface Place {
   readonly key: string;
   readonly id: string;
 }
 
-/** Ignores case and accents, and turns `ß` into `ss`, because users type searches without them. */
+/** Removes differences of case, accents and `ß`/`ss`, because users type searches without them. */
 const normalized = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 
-/** True if a text contains all words of a search. */
+/** True if the text contains every word of the search. */
 export const containsText = (text: string, search: string): boolean =>
   hasAll(normalized(text), normalized(search).trim().split(/\s+/));
 
 const hasAll = (text: string, words: readonly string[]): boolean => words.every((word) => text.includes(word));
 
-/** Returns an option of a list's filters or orders. */
 export const choiceOf = (
   { name: value, label }: { readonly name: string; readonly label: Text },
   isChosen: boolean,

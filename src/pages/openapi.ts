@@ -1,4 +1,4 @@
-/** `/openapi.json`: the endpoints for clients and APIs as an OpenAPI 3.1 document. */
+/** `/openapi.json`: describes the endpoints for clients and APIs as an OpenAPI 3.1 document. */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import packageFile from '../../package.json' with { type: 'json' };
@@ -17,14 +17,14 @@ interface OpenApiDocument {
 
 const file = new URL('../../views/openapi.yaml', import.meta.url);
 
-/** The file as JSON: parsing the YAML again would take most of the time in which a reload creates the pages. */
+/** The content of the YAML file as JSON, because parsing the YAML again would slow down each reload of the settings. */
 let fileInJson: string | undefined;
 
 const HEADERS = {
   'Retry-After': { description: 'In seconds.', schema: { type: 'integer' } },
 };
 
-/** Returns the document for a service at this address, with the errors of each endpoint. */
+/** Adds the URL of the service, and the errors of each endpoint, to the document. */
 export function openApiDocument(issuer: string): OpenApiDocument {
   fileInJson ??= JSON.stringify(parse(readFileSync(file, 'utf8')));
   const document: OpenApiDocument = JSON.parse(fileInJson);

@@ -1,15 +1,15 @@
-/** Unsigned cookies that our pages set, with path `/`. */
+/** Unsigned cookies of the pages, with path `/`. */
 import type { Context } from 'koa';
 import { cookieAttributes, cookieName } from '../base/cookies.ts';
 
-/** @param name without the prefix that `cookieName` adds. */
+/** @param name the name without the prefix that `cookieName` adds */
 export function ownCookie(issuer: string, name: string) {
   const fullName = cookieName(issuer, name);
   const options = { ...cookieAttributes(issuer), path: '/', signed: false, overwrite: true };
   return {
     get: (ctx: Context): string | undefined => ctx.cookies.get(fullName, { signed: false }),
 
-    /** @param seconds the lifetime; without it, the cookie ends with the browser session. */
+    /** @param seconds the lifetime; by default, the browser deletes the cookie when it is closed */
     set(ctx: Context, value: string, seconds?: number): void {
       const lifetime = seconds === undefined ? {} : { maxAge: seconds * 1000 };
       ctx.cookies.set(fullName, value, { ...options, ...lifetime });
@@ -19,7 +19,7 @@ export function ownCookie(issuer: string, name: string) {
   };
 }
 
-/** Removes our cookies with path `/` from the browser, except those with these names. */
+/** Deletes all cookies of the pages from the browser, except those in `kept`. */
 export function clearOwnCookies(ctx: Context, issuer: string, kept: readonly string[]): void {
   for (const pair of ctx.get('cookie').split('; ')) {
     const [, name] = /^(?:__Host-)?gate_([a-z_]+)=/.exec(pair) ?? [];

@@ -1,4 +1,4 @@
-/** The functions that every page needs. A page receives all other dependencies as parameters of its own. */
+/** The functions that all pages need. A page receives its other dependencies as separate parameters. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Texts } from '../texts/texts.ts';
 import type { FormSession, Notices, Visitor } from './page.ts';
@@ -7,36 +7,35 @@ import type { Render } from './view-data.ts';
 
 export interface PageKit {
   readonly render: Render;
-  /** Returns the function that names rights in the operator's words, in the user's language. */
+  /** Returns a function that names rights in the user's language, with the operator's own texts if there are any. */
   rightsInWords(ctx: Context): (rights: readonly string[]) => string;
-  /** Returns the texts in the user's language, for texts outside of views. */
   textsFor(ctx: Context): Texts;
   readonly notices: Notices;
-  /** Returns the signed-in user who may act. */
+  /** Returns the signed-in user, unless they need a stronger sign-in first. */
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
-  /** Returns the signed-in user, even one who needs a stronger sign-in (page.ts). */
+  /** Returns the signed-in user, even if they need a stronger sign-in first. */
   signedInOf(ctx: Context): Promise<Visitor | undefined>;
-  /** Compares the user and session for which a sent form was rendered with the current ones. */
+  /** Says whether the sent form was rendered for the current user and session. */
   formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
-  /** Route step: sets the headers of a page whose form can, through redirects, lead to a client's site. */
+  /** Sets the headers of a page with a form from which redirects can lead to the site of a client. */
   readonly pageToClient: Middleware;
-  /** Steps for each of our forms: they read the form (`formOf`) and keep the response for Back, but check no user. */
+  /** Steps of every form, which read the form and store the response for the Back button. They check no user. */
   readonly form: readonly Middleware[];
   /**
-   * Continues if a user is signed in (see `accountOf`). Otherwise redirects to the sign-in and
-   * keeps the typed form, which the page shows again afterwards (see `typedOf`).
+   * Runs the next step if a user is signed in. Otherwise stores the typed form, which the page shows again after the
+   * sign-in (see `typedOf`), and redirects to the sign-in.
    */
   requireSignedIn(ctx: Context, next: Next): Promise<void>;
   /**
-   * Steps for a form that was rendered for this user and session. A form for another user or session has no effect: the
-   * response says who is signed in now, and shows what was typed.
+   * Returns steps that refuse a form which was rendered for another user or session. The response says who is signed in
+   * now, and shows what was typed.
    */
   ownForm(redraw?: Redraw): readonly Middleware[];
   /**
-   * Runs after `ownForm`: continues if the sign-in is recent; otherwise asks the user to re-authenticate, on a page
-   * that contains the form's values in hidden fields, so that nothing typed is lost.
+   * Runs the next step if the sign-in is recent. Otherwise asks the user to re-authenticate, on a page that contains
+   * the sent form in hidden fields. Must run after the steps of `ownForm`.
    */
   requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
-  /** True if `requireRecentSignIn` would continue without asking. */
+  /** True if `requireRecentSignIn` would not ask. */
   isRecent(ctx: Context): Promise<boolean>;
 }

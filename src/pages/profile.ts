@@ -1,4 +1,4 @@
-/** `/profile`: what the signed-in user should do first, the apps and keys that act for them, and recent activity. */
+/** `/profile`: the start page of a user, with the apps and API keys that act for them, and their recent activity. */
 import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin } from '../accounts/access/reach.ts';
@@ -17,13 +17,13 @@ import { describeReached, type ReachedOrganization } from './words/reached.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly profile: {
-      /** The method that protects the sign-in best; `nothing` if the user has no sign-in method. */
+      /** The strongest sign-in method of the user. */
       readonly signInBy: 'passkey' | 'provider' | 'password' | 'nothing';
-      /** The name of that passkey or provider. */
+      /** The name of the passkey or of the provider in `signInBy`. */
       readonly methodName: string;
-      /** Undefined if the user needs no passkey, or the service does not offer passkeys. */
+      /** Undefined if the page does not propose a passkey. */
       readonly addPasskeyUrl: string | undefined;
-      /** The apps and API keys that were used last. */
+      /** The apps and API keys with the latest uses. */
       readonly acting: readonly {
         readonly kind: 'connections' | 'api-keys';
         readonly href: string;
@@ -32,7 +32,6 @@ declare module './view-data.ts' {
         readonly lastUsed: Moment | undefined;
       }[];
       readonly counts: { readonly apps: number; readonly keys: number };
-      /** The latest activity. */
       readonly entries: readonly ActivityEntry[];
       readonly organizations: readonly ReachedOrganization[];
     };

@@ -1,4 +1,4 @@
-/** Route steps that pages share: they check the form, the signed-in user, and whether the sign-in is recent. */
+/** Steps of many routes, which check the form, the signed-in user, and whether the sign-in is recent. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Account } from '../accounts/account.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
@@ -40,31 +40,30 @@ import type { RightsInWords } from './words/rights.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'confirm-password': {
-      /** The URL of the submitted form, which is sent there again with the password. */
+      /** The URL of the sent form, to which it is sent again together with the password. */
       readonly action: string;
       readonly email: string;
       readonly hasPassword: boolean;
-      /** The user's linked providers, each a button. */
       readonly providers: readonly NamedProvider[];
       readonly providerField: string;
       /** Undefined if the user has no passkey. */
       readonly passkeyOptionsUrl: string | undefined;
-      /** The fields of the submitted form, as hidden fields. */
+      /** Hidden fields with the values of the sent form. */
       readonly carried: readonly { readonly name: string; readonly value: string }[];
       readonly problem?: Text;
-      /** True if the problem is about the password. */
+      /** True if the typed password is wrong. */
       readonly isTypedWrong: boolean;
     };
   }
 }
 
-/** The method with which the user has re-authenticated, or why it was refused. */
+/** The method with which the user has re-authenticated, or why the method was refused. */
 type Proof = { readonly method: ConfirmationMethod } | { readonly problem: Text; readonly isTypedWrong: boolean };
 
-/** Age of a sign-in in seconds from which sensitive actions require re-authentication. */
+/** Sensitive actions require a re-authentication if the latest sign-in is older. */
 const RECENT_SECONDS = 600;
 
-/** The fields of all forms that are kept during a sign-in. No secret may be among them. */
+/** The form fields that are stored before a sign-in, and shown again afterwards. None of them may contain a secret. */
 const TYPED_FIELDS = [
   'name',
   'redirect_uris',
@@ -91,20 +90,20 @@ const TYPED_FIELDS = [
   'networks',
   'mail',
 ];
-/** Fields that are not sent again, because they are valid only for one request. */
+/** The form fields that are not sent again, because they are valid for only one request. */
 const NOT_CARRIED = ['form_token', 'current_password', PASSKEY_FIELD];
-/** Shown above a form that was not saved because the user had to sign in. */
+/** The notice on a form that was not saved because the user had to sign in first. */
 export const NOTHING_SENT = message('form.draft-kept');
 
-/** The value of `Retry-After`. */
+/** The value of `Retry-After` for an account with too many requests. */
 const BUSY_SECONDS = '2';
 
 const typedForms = requestState<URLSearchParams>('a kept form');
 
-/** Returns the signed-in account, in the steps after `requireSignedIn`. */
+/** Returns the signed-in account. Use this only in steps after `requireSignedIn`. */
 export const accountOf = (ctx: Context): Account => visitorIn(ctx).account;
 
-/** Returns what the user typed on this page before they had to sign in again; undefined if nothing. */
+/** Returns what the user typed on this page before a sign-in, if anything. */
 export const typedOf = typedForms.find;
 
 export function createPageKit(parts: {
@@ -123,14 +122,14 @@ export function createPageKit(parts: {
   formDrafts: FormDrafts;
   standings: Standings;
   errorPage: Pick<ErrorPage, 'formIsStale' | 'accountIsBusy'>;
-  /** The step of `submitResults`; runs after the form token was checked. */
+  /** The step of `submitResults`, which must run after the check of the form token. */
   keepResult: Middleware;
 }): PageKit {
   const { render, notices, pageToClient, forms, clock, sessions, signIns } = parts;
   const { checkPassword, enabled, formDrafts, standings, errorPage } = parts;
   const { upstream, passkeys } = enabled;
 
-  /** Stores what an account typed into a form, for this account only. @returns the name to pass to `find` */
+  /** Stores the typed form values for the account of the form only. @returns the name to pass to `find` */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
     const owner = forms.formAccount(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
@@ -148,7 +147,7 @@ export function createPageKit(parts: {
     if (!visitor) return askToSignIn(ctx);
     if (!isOpenTo(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-    // Opening a page restarts the idle time, even without JavaScript. An event stream does not count as a visit.
+    // Opening a page extends the session, even without JavaScript. An event stream does not extend it.
     const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
     if (isVisit) await sessions.keepAlive(ctx);
     try {
@@ -164,7 +163,7 @@ export function createPageKit(parts: {
     seeOther(ctx, loginPath(ctx.path, form));
   }
 
-  /** Runs after `requireSignedIn`: refuses a form that was rendered for another user or session. */
+  /** Refuses a form that was rendered for another user or session. Must run after `requireSignedIn`. */
   const ownFormStep = (redraw: Redraw | undefined): Middleware =>
     async function requireOwnForm(ctx, next) {
       const visitor = visitorIn(ctx);
@@ -180,7 +179,7 @@ export function createPageKit(parts: {
       await redraw.draw(ctx, why);
     };
 
-  /** Renders a form again if it was refused because the account has too many pending requests. */
+  /** Renders the form again if the account has too many requests at once. */
   async function answeringBusy(ctx: Context, next: Next, redraw: Redraw | undefined): Promise<void> {
     try {
       await next();
@@ -192,7 +191,7 @@ export function createPageKit(parts: {
     }
   }
 
-  /** @returns undefined if the user has not yet been asked for a proof */
+  /** @returns undefined if the form contains no proof, because the user was not asked yet */
   async function proofIn(ctx: Context, form: URLSearchParams, acceptsPassword: boolean): Promise<Proof | undefined> {
     const account = accountOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
@@ -205,7 +204,7 @@ export function createPageKit(parts: {
     const { email, id: accountId } = account;
     const checked = await checkPassword(ctx, { email, password, accountId });
     if (!isMessage(checked)) return { method: 'password' };
-    // Replace the text about email address and password: the user was asked only for the password.
+    // Replace the text about the email address and the password, because the user has typed only a password.
     const problem = isPaused(ctx) ? checked : message('confirm.wrong-password');
     return { problem, isTypedWrong: true };
   }
@@ -231,7 +230,7 @@ export function createPageKit(parts: {
     }
     const providers = await upstream.listMethods(account);
     const hasPasskey = (await passkeys?.has(account)) ?? false;
-    // The form of this page can redirect to a provider.
+    // The form of the page can redirect to a provider.
     if (providers.length > 0) await pageToClient(ctx, async () => {});
     await render(ctx, 'confirm-password', {
       action: ctx.url,
@@ -246,7 +245,7 @@ export function createPageKit(parts: {
     });
   }
 
-  /** Re-authenticates at a provider. Does not save the form: its page shows the kept values after the return. */
+  /** Re-authenticates at a provider. The form is not saved; its page shows the typed values again afterwards. */
   async function confirmThere(ctx: Context, providerId: string): Promise<void> {
     const form = await keepTyped(ctx);
     await upstream.begin(ctx, providerId, {
@@ -274,5 +273,5 @@ export function createPageKit(parts: {
   };
 }
 
-/** Returns the page of a form. For another user's form: the list above that page, which every user can open. */
+/** Returns the page of the form, or for a form of another user the list above it, which every user can open. */
 const pageOf = ({ path }: Context, isTheirs: boolean): string => (isTheirs ? path : path.split('/', 3).join('/'));

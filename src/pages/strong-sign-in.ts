@@ -1,4 +1,4 @@
-/** `/profile/stronger-sign-in`: where users add a stronger sign-in method than a password. */
+/** `/profile/stronger-sign-in`: users add a stronger sign-in method than a password. */
 import type { Context } from 'koa';
 import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Text } from '../base/message.ts';
@@ -17,11 +17,11 @@ declare module './view-data.ts' {
       readonly notice: Text | undefined;
       readonly until: Moment;
       readonly isOver: boolean;
-      /** True if the user signed in with a provider, but that sign-in was not strong. */
+      /** True if the user has signed in with a provider, but this sign-in was not strong. */
       readonly isFromProvider: boolean;
-      /** The user's strong sign-in methods; empty for users without any, who add a method on this page. */
+      /** The names of the user's strong methods, which is empty if the user must add one. */
       readonly held: Text;
-      /** Undefined if the service does not offer passkeys. */
+      /** Undefined for a service without passkeys. */
       readonly addPasskeyUrl: string | undefined;
       readonly linkable: readonly NamedProvider[];
       readonly linkUrl: string;
@@ -41,7 +41,7 @@ export function strongSignInPage(parts: {
     const visitor = visitorIn(ctx);
     const { standing } = visitor;
     if (standing.is === 'free') return seeOther(ctx, '/profile');
-    // The form of this page can redirect to a provider.
+    // The form of the page can redirect to a provider.
     if (upstream.providers.length > 0) await kit.pageToClient(ctx, async () => {});
     const held = await signInMethods.of(visitor.account.id);
     await kit.render(ctx, 'stronger-sign-in', {

@@ -1,11 +1,11 @@
-/** The data of each view: one object called `page`, whose type is checked where a page builds it. */
+/** The types of the data that pages pass to their views, where the data is called `page`. */
 import type { Context } from 'koa';
 import type { Message, Text } from '../base/message.ts';
 import type { Moment } from './words/moment.ts';
 
 /**
- * The views in `views/`, by file name, with the data that each one prints. Each page declares its own views in its own
- * file; this file has the views that several pages render.
+ * The data of each view in `views/`, by file name. Each page declares its own views in its own file; this file has the
+ * views that several pages render.
  */
 export interface ViewData {
   readonly confirm: ConfirmView;
@@ -15,8 +15,8 @@ export interface ViewData {
 export type ViewName = keyof ViewData;
 
 /**
- * Answers a request with a view as `text/html`; the caller sets the status. Pages receive this
- * function as a parameter, because they may not import the host.
+ * Answers a request with a view as `text/html`. The caller sets the status. Pages receive this function as a parameter,
+ * because they must not import the host.
  */
 export type Render = <Name extends ViewName>(ctx: Context, name: Name, page: ViewData[Name]) => Promise<void>;
 
@@ -25,52 +25,49 @@ export interface AccountSummary {
   readonly email: string;
 }
 
-/** A problem that is shown above a form. `field` is the id of a form field, next to which `inField` is shown. */
+/** `message` is shown above a form, and `inField` next to the form field with the id `field`. */
 export interface FormProblem {
   readonly field?: string;
   readonly message: Text;
   readonly inField?: Text;
 }
 
-/** A new secret, or the statement that it was shown already. */
+/** The page that shows a new secret once. */
 export interface SecretShownView {
-  /** The section of the profile, as in `profile-nav`. */
+  /** The section of the profile, as in the view `profile-nav`. */
   readonly section: string;
   readonly heading: Text;
   /** Undefined if the secret was shown before. */
   readonly secret?: {
-    /** The name that the user gave it. */
     readonly name: string;
-    /** The kind of secret: `API key` or `Client secret`. */
+    /** `API key` or `Client secret`. */
     readonly label: Text;
     readonly value: string;
     readonly advice: Text;
   };
-  /** What to do if the secret was not copied. */
+  /** What users can do who have not copied the secret. */
   readonly remedy: Text;
   readonly next: { readonly href: string; readonly label: Text };
 }
 
-/** A text, or parts of a text with times, which the browser shows in the user's time zone. */
+/** A text, or the parts of a text with times, which the browser shows in the user's time zone. */
 export type Sentence = Text | readonly (Text | Moment)[];
 
-/** A page that asks for confirmation. */
+/** A page that asks the user to confirm. */
 export interface ConfirmView {
   readonly section: string;
   /** A question, such as `Disconnect Parcel Pilot?`. */
   readonly heading: Message;
-  /** Warns that the subject is in use, if it is. */
+  /** Present if the subject is still in use. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly notice: Text | undefined;
-  /** Why the form had no effect. */
   readonly problems: readonly FormProblem[];
-  /** What the user must type, and what was typed; undefined if a click on the button is enough. */
+  /** What the user must type, and what the user has typed; undefined if the button is enough. */
   readonly typed: { readonly what: string; readonly value: string } | undefined;
-  /** Unique to each rendered form. */
+  /** A value that is unique to each rendered form. */
   readonly creationKey: string;
   readonly action: string;
-  /** Hidden fields of the form. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];
   readonly button: Message;
   readonly cancel: string;

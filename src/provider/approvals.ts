@@ -22,7 +22,6 @@ export interface Asked {
   readonly accountId: string;
   readonly clientId: string;
   readonly name: string;
-  /** The hosts that `redirectHosts` returned for the client. */
   readonly hosts: readonly string[];
   /** Absent if the operator provides the client. */
   readonly providedBy?: string;
@@ -31,11 +30,8 @@ export interface Asked {
   readonly links: ClientLinks;
   /** The generation of the connection, even of an ended one; absent if the user never connected the client. */
   readonly generation?: number;
-  /**
-   * Compared with the client's current value: a page is outdated if all authorizations of the client were ended since.
-   */
+  /** A page is outdated if the client's current value differs: all authorizations of the client were ended since. */
   readonly endedThrough: number;
-  /** The limit of the client's access when the page was shown. */
   readonly limit: LimitJson;
   /** The limit that the user chose instead; added from the submitted form. */
   readonly chosenLimit?: LimitJson;
@@ -64,7 +60,6 @@ export function askedOf(
   };
 }
 
-/** True if the client still has the values that the page showed. */
 export const isStillSo = (asked: Asked, client: Client): boolean =>
   asked.clientId === client.id &&
   asked.name === client.name &&
@@ -85,16 +80,14 @@ export type Approvals = ReturnType<typeof createApprovals>;
 
 export interface ApprovalsParts {
   readonly activity: Activity;
-  /** Absent if the service sends no mail. */
   readonly mail?:
     | {
         notifyNew(ctx: Context, accountId: string, client: Pick<Client, 'name'>): void;
-        /** Called if a client was authorized without a click, in a browser that is not known. */
+        /** Called if a client was authorized without a click, in a browser in which the user has never signed in. */
         notifySilent(ctx: Context, accountId: string, client: Pick<Client, 'name'>): void;
       }
     | undefined;
   readonly connections: Pick<Connections, 'rememberConsent' | 'recordSilent'>;
-  /** True if the user has signed in with this browser before. */
   isKnownBrowser(ctx: Context, account: Account): boolean;
   /** How many users may connect an unchecked client; 0: no limit. */
   readonly maxPeople: number;
@@ -106,7 +99,6 @@ export function createApprovals(parts: ApprovalsParts) {
     /**
      * Connects the user and the client with the values that the page showed.
      *
-     * @param session the session in which the user approved
      * @returns the generations of the connection and client; undefined (nothing is stored) if the page is outdated (see
      *   `Connections.rememberConsent`), or if `maxPeople` users have connected the client
      */
@@ -152,8 +144,8 @@ export function createApprovals(parts: ApprovalsParts) {
     },
 
     /**
-     * Informs the user that a client got a code without a click: by an entry in the activity log, and by a mail if the
-     * user has not signed in with this browser before. Does so for each client at most once a day per kind of browser.
+     * Records in the activity log that a client got a code without a click, and mails the user if this browser is new.
+     * Does so for each client at most once a day per kind of browser.
      */
     async recordSilent(
       ctx: Context,

@@ -66,11 +66,7 @@ export function createBrowserSessions(parts: {
     return account && { ...present, account };
   }
 
-  /**
-   * Stores a session under a new cookie value, so that a value that an attacker planted or copied before is useless.
-   *
-   * @returns false if the session has just ended
-   */
+  /** Uses a new cookie value, because an attacker may know the old one. @returns false if the session has just ended */
   async function begin(ctx: Context, account: Account, login: Login, { uid, raised }: Began = {}): Promise<boolean> {
     const session = new provider.Session() as SessionModel;
     if (uid !== undefined) session.uid = uid;
@@ -82,11 +78,7 @@ export function createBrowserSessions(parts: {
     return true;
   }
 
-  /**
-   * Replaces the cookie value of the session, but keeps its uid: what ends the former session also ends the new one.
-   *
-   * @returns false if the session has just been ended: it is not restored
-   */
+  /** Replaces only the cookie value: the uid stays, so whatever ends the former session also ends the new one. */
   async function replace(
     ctx: Context,
     account: Account,
@@ -124,11 +116,7 @@ export function createBrowserSessions(parts: {
   }
 
   return {
-    /**
-     * Returns the request's active session. It is read only once; a change by this request replaces it.
-     *
-     * @param given the stored session, if the engine has read it for this request
-     */
+    /** Reads the session once per request, unless the request changes it. @param given the engine's session */
     current(ctx: Context, given?: StoredSession): Promise<ActiveBrowserSession | undefined> {
       const session = known.find(ctx) ?? (given ? activeFrom(given) : find(ctx).then(activeFrom));
       known.set(ctx, session);
@@ -138,11 +126,7 @@ export function createBrowserSessions(parts: {
     /** Reads the session again, for responses (streams) that may last longer than the session. */
     lookAgain: (ctx: Context) => read(ctx).then(activeFrom),
 
-    /**
-     * Starts a session with a new identifier, and ends the previous session of this browser.
-     *
-     * @returns false if all sessions of the user have ended meanwhile
-     */
+    /** Starts a session, and ends this browser's former one. @returns false if all sessions have ended meanwhile */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> {
       await end(await latest(ctx));
       const signedInAt = epochSeconds(clock);
@@ -159,13 +143,7 @@ export function createBrowserSessions(parts: {
       await replace(ctx, account, () => ({ raised: 1 }));
     },
 
-    /**
-     * Like `renew`, but also adds the proof of the sign-in and sets its time, because the user has just
-     * re-authenticated.
-     *
-     * @param raised see `record` of the session list
-     * @returns true if the user is still signed in
-     */
+    /** Like `renew`, but records that the user has just re-authenticated. @returns false if the session has ended */
     confirm: (ctx: Context, account: Account, came: UpstreamSignIn | Method, raised: 0 | 1 = 0): Promise<boolean> =>
       replace(ctx, account, ({ proofs }) => {
         const signedInAt = epochSeconds(clock);
@@ -177,15 +155,11 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    /**
-     * For requests without a `current` session. True if the token store still has this browser's session with this uid.
-     */
+    /** Without a current session: true if the token store still has this browser's session, with this uid. */
     isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
       uid !== undefined && (await find(ctx))?.uid === uid,
 
-    /**
-     * Returns 'ended', or the idle time in seconds if this browser's session expired; undefined if it had no session.
-     */
+    /** Returns 'ended', or the idle time in seconds if the session expired; undefined if the browser had none. */
     async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
       // Check the signature, so that a request with a forged cookie learns nothing.
       if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;
@@ -232,10 +206,7 @@ export function proofOf(came: UpstreamSignIn | Method, now: number): Proof {
   return { by: 'provider', at: provedAt, issuer, acr, amr };
 }
 
-/**
- * A sign-in as the engine stores it in a session. The fields `acr` and `amr` hold the generation
- * and the proofs: both are free, because no ID tokens are issued that would contain them.
- */
+/** Stores the generation and the proofs in `acr` and `amr`, which are free, because no ID tokens are issued. */
 const loginOf = (accountId: string, { generation, proofs }: Login) => ({
   accountId,
   acr: String(generation),

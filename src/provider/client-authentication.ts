@@ -50,10 +50,7 @@ export function createClientAuthentication(parts: {
     return secret;
   }
 
-  /**
-   * Records the use of a correct secret. Throws, and records no use, if the request is from outside the client's
-   * networks.
-   */
+  /** Records the use of a correct secret. Throws instead if the request is from outside the client's networks. */
   function acceptSecret(
     ctx: Context,
     client: Client,
@@ -106,11 +103,11 @@ export function createClientAuthentication(parts: {
 
   return {
     /**
-     * Route step: authenticates the client of a form request (RFC 6749 §2.3), for `authenticatedClient` in later steps.
-     * Public clients only send their id. The later steps wait for their turn in the client's queue.
+     * Route step: authenticates the client of a form request (RFC 6749 §2.3), for `authenticatedClient`. A public
+     * client only sends its id. Later steps wait for their turn in the client's queue.
      *
-     * @throws OAuthError `invalid_client`, or TooManyFailures in its place; `invalid_request`, also for a web page that
-     *   is not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
+     * @throws OAuthError `invalid_client`, or TooManyFailures instead; `invalid_request`, also for a web page that is
+     *   not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
      */
     requireClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, true),
     /** Like `requireClient`, but the later steps run even if the caller has disconnected. */
@@ -118,10 +115,10 @@ export function createClientAuthentication(parts: {
 
     /**
      * Route step: authenticates the resource server for which a reverse proxy asks, by Basic credentials in a header of
-     * its own. A refusal never has status 401, because the API's caller would then get another token, nor a status
-     * above 499, because strangers could cause it and it alerts the operator.
+     * its own. The status of a refusal is never 401, because the API's caller would then get another token, and never
+     * above 499, because strangers can cause it and such a status alerts the operator.
      *
-     * @throws OAuthError with status 400, or TooManyFailures in its place
+     * @throws OAuthError with status 400, or TooManyFailures
      */
     async requireProxy(ctx: Context, next: NextStep): Promise<Answer> {
       const header = ctx.get(PROXY_HEADER);

@@ -23,7 +23,6 @@ export const authorizationRequest = ({
     code_challenge_method: 'S256',
   });
 
-/** The code and tokens that a client has before a step. */
 export interface Held {
   readonly code: string;
   readonly redirectUri: string;
@@ -31,7 +30,6 @@ export interface Held {
   /** The access token of the latest response; absent before the first response. */
   readonly accessToken?: string;
   readonly refreshToken?: string;
-  /** The refresh token that the current one has replaced. */
   readonly replaced?: string;
   readonly first?: string;
 }
@@ -54,9 +52,7 @@ interface Step {
 
 export type StepName = keyof typeof STEPS;
 
-/**
- * In the order in which they are sent. Without a retry window, `retry` is a replay: skip `retry` and `refresh_again`.
- */
+/** The steps in their order. Without a retry window, `retry` is a replay: skip `retry` and `refresh_again`. */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,
@@ -82,10 +78,7 @@ export const STEPS = {
   refresh_revoked: refresh('refreshToken', isInvalidGrant),
 } satisfies Readonly<Record<string, Step>>;
 
-/**
- * Sends the request of the step with `post`, which adds the credentials of the client. The returned `held` is unchanged
- * if the answer has no tokens.
- */
+/** `post` adds the client's credentials. The returned `held` is unchanged if the answer has no tokens. */
 export async function take<Answer extends FlowAnswer>(
   name: StepName,
   held: Held,

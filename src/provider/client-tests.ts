@@ -65,11 +65,7 @@ export function createClientTests(parts: {
     redirectUri,
     requestOf,
 
-    /**
-     * Starts a test in this browser session, for five minutes.
-     *
-     * @returns the query of its authorization request
-     */
+    /** Starts a test in this session, for five minutes. @returns the query of its authorization request */
     async begin(session: BrowserSession, begun: Omit<ClientTest, 'verifier'>): Promise<URLSearchParams> {
       const state = randomId('', 43);
       const test: ClientTest = { ...begun, verifier: randomId('', 43) };
@@ -89,11 +85,7 @@ export function createClientTests(parts: {
     isRecognized: (ctx: Context | undefined, { id }: Client): boolean =>
       ctx !== undefined && recognized.find(ctx) === id,
 
-    /**
-     * Ends the test with this `state`, after the browser was redirected back.
-     *
-     * @returns undefined on a second call, or if the test was not started in this session
-     */
+    /** Ends the test, after the redirect back. @returns undefined on a second call, or for another session */
     finish: (session: BrowserSession, state: string): Promise<ClientTest | undefined> =>
       oneTimeValues.take<ClientTest>(session.accountId, nameOf(session, state)),
   };

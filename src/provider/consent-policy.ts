@@ -18,9 +18,7 @@ interface ConsentPolicyParts {
   readonly approvals: Approvals;
   readonly accounts: Pick<AccountRegistry, 'find'>;
   readonly standings: Pick<ClientStandings, 'isFull'>;
-  /** How many users may connect an unchecked client; 0: no limit. */
   readonly maxPeople: number;
-  /** Identifies the authorization requests of client tests. */
   readonly testRedirectUri: string;
 }
 
@@ -70,7 +68,6 @@ const CLOSED = {
   too_many_people: 'as many people have connected this client as may before the operator has checked it',
 } as const;
 
-/** Refuses a request because its client gets no approvals at the moment. */
 export class ApprovalsClosed extends errors.CustomOIDCProviderError {
   readonly why: keyof typeof CLOSED;
 
@@ -120,10 +117,7 @@ async function requireRoom(
   if (isFull) throw new ApprovalsClosed('too_many_people', ctx);
 }
 
-/**
- * Returns the approval if this user gave it on the page of this interaction. The engine keeps an answer even if another
- * user signs in afterwards.
- */
+/** Also compares the user: the engine keeps an answer even if another user signs in afterwards. */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);
   const isOfNow = asked?.interaction === oidc.entities.Interaction?.uid && asked?.accountId === oidc.account?.accountId;
@@ -184,7 +178,6 @@ function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
   ctx.oidc.entity('Grant', shadow);
 }
 
-/** Stores the authorization, and returns its code for the engine to issue. */
 export async function saveCode(
   authorizations: Pick<Authorizations, 'begin' | 'codeOf'>,
   { accountId, clientId, redirectUri, codeChallenge }: ApprovedCode,

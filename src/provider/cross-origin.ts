@@ -67,18 +67,15 @@ export function requireNavigation(ctx: Context, next: Next): Promise<void> {
 }
 
 /**
- * Route step: like `requireNavigation`, but also allows frames with `prompt=none`, which clients on the same site use.
- * Such a frame gets an immediate response; nothing is stored or counted.
+ * Like `requireNavigation`, but allows frames with `prompt=none`, which clients on the same site use. Such a frame gets
+ * an immediate response; nothing is stored or counted.
  */
 export function requireNavigationOrSilence(ctx: Context, next: Next): Promise<void> {
   const isSilent = ctx.get('sec-fetch-dest') === 'iframe' && ctx.query.prompt === 'none';
   return isSilent ? next() : requireNavigation(ctx, next);
 }
 
-/**
- * Route step: answers a preflight. A preflight has no credentials, so only the request that follows can be checked
- * against its client.
- */
+/** Route step: answers a preflight, which has no credentials, so its client is unknown until the next request. */
 export function answerPreflight(method: 'GET' | 'POST'): Step {
   return async function preflight(ctx, next) {
     const origin = ctx.get('origin');

@@ -54,10 +54,7 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
       return engineClient;
     },
 
-    /**
-     * Returns true for the redirect URI of client tests during a test, false for that URI outside of a test (it is
-     * refused as not registered), and undefined for any other URI.
-     */
+    /** For the redirect URI of client tests: true in a test, else false (not registered). Undefined for other URIs. */
     isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
       if (uri !== tests.redirectUri) return undefined;
       return tests.isRecognized(ctx, clientOf(client));

@@ -36,9 +36,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   });
 }
 
-/**
- * Returns the cause for the log. The message of an unavailable store is only for operators, so clients never get it.
- */
+/** For the log only: clients never get the message of an unavailable store. */
 const loggedCause = (error: EngineError): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 

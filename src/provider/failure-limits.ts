@@ -22,9 +22,7 @@ const WINDOW_SECONDS = 60;
 
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
-/**
- * Limits wrong secrets sent by other programs than clients, per network. Wrong client secrets count in the same limit.
- */
+/** Limits wrong secrets of other programs per network. Wrong client secrets count in the same limit. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   { clientFailuresPerAddress: attempts }: Settings['limits'],
@@ -73,11 +71,7 @@ export function createFailureLimits(parts: {
   }
 
   return {
-    /**
-     * Counts a refusal by network address and, if the client exists, by the pair.
-     *
-     * @returns the error to send: the refusal itself, or TooManyFailures instead of it
-     */
+    /** Counts a refusal. @returns the error to send: the refusal itself, or TooManyFailures instead of it */
     async answerOf(ctx: Context, refusal: OAuthError, clientId?: string): Promise<OAuthError> {
       const seconds = await secondsToWait(ctx, clientId);
       const outcome = seconds === undefined ? 'wrong' : 'throttled';

@@ -18,11 +18,7 @@ export const formOf = forms.get;
 /** Undefined if no step has read a form. */
 export const findForm = forms.find;
 
-/**
- * Route step: reads a form-encoded body.
- *
- * @throws OAuthError `invalid_request` for another content type, and for a body that is too large or does not arrive.
- */
+/** Route step. @throws OAuthError `invalid_request` for a wrong content type, or a body too large or incomplete */
 export async function readForm<Result>(ctx: Context, next: () => Promise<Result>): Promise<Result> {
   forms.set(ctx, await formFrom(ctx, 413, MAX_PAGE_BYTES));
   return next();
@@ -31,10 +27,8 @@ export async function readForm<Result>(ctx: Context, next: () => Promise<Result>
 const MAY_REPEAT = ['resource', 'audience'];
 
 /**
- * Route step: like `readForm`, and refuses repeated parameters (RFC 6749 §3.2). `resource` (RFC 8707 §2) and `audience`
- * (RFC 8693 §2.1) may be repeated, and have no effect here, as at the authorization endpoint.
- *
- * @throws OAuthError `invalid_request`.
+ * Route step: like `readForm`, but refuses repeated parameters (RFC 6749 §3.2). Only `resource` (RFC 8707 §2) and
+ * `audience` (RFC 8693 §2.1) may be repeated. They have no effect, as at the authorization endpoint.
  */
 export async function readOAuthForm<Result>(ctx: Context, next: () => Promise<Result>): Promise<Result> {
   // RFC 6749 §5.2 knows no status 413: answer with 400.
@@ -76,6 +70,7 @@ const WHY_UNREAD = {
 /**
  * Copies each chunk into one buffer and keeps no chunk, because even a chunk of one byte takes about 250 bytes. The
  * listener limits how long a body may take (host/listeners.ts).
+ *
  * @param size length of the body in bytes, or its maximum if unknown
  */
 function readBody(request: IncomingMessage, size: number): Promise<Buffer | 'too large' | keyof typeof WHY_UNREAD> {

@@ -13,7 +13,6 @@ import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
-/** An authorization request that waits for a sign-in, the choice of the account, or consent. */
 export type PendingInteraction = PendingSignIn | PendingAccountChoice | PendingConsent;
 
 interface Pending {
@@ -37,7 +36,6 @@ interface PendingDecision extends Pending {
   readonly account: Account;
 }
 
-/** The user must choose an account (`prompt=select_account`). */
 export interface PendingAccountChoice extends PendingDecision {
   readonly prompt: 'select_account';
 }
@@ -118,7 +116,6 @@ export function createInteractions(parts: {
   }
 
   return {
-    /** True if this interaction exists, in any browser, and still waits for a sign-in. */
     async waitsForSignIn(uid: string): Promise<boolean> {
       const interaction = uid === '' ? undefined : await provider.Interaction.find(uid);
       return interaction?.prompt.name === 'login';
@@ -192,7 +189,6 @@ export function createInteractions(parts: {
     deny: (ctx: Context) =>
       answer(ctx, { error: 'access_denied', error_description: 'the person refused the request' }),
 
-    /** Ends the session and starts the same request again, for another user. */
     async switchAccount(ctx: Context): Promise<string> {
       const interaction = await waiting(ctx);
       if (!interaction) return ctx.path;

@@ -13,7 +13,6 @@ const HEARTBEAT_INTERVAL_MS = 250;
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 /** Replaces `FIRST_HEARTBEAT` in a stream that has repeated all changes that its reader missed. */
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
-/** Asks readers to open their next stream at another node. */
 const LEAVING = ': leaving\n\n';
 /** Maximum number of characters buffered in one stream. Later changes wait in the list that all streams share. */
 const BUFFER_LENGTH = 16 * 1024;
@@ -25,10 +24,9 @@ const MAX_BEGINNING_MS = 2_000;
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
- * The event streams of one node. A reload of the settings does not end them.
- * In one turn of the event loop, a change is written to every stream whose reader keeps up. So a request that announces
- * a change on this node is answered only afterwards. While the feed is not live, no stream is open, because a stream
- * promises to miss no change.
+ * The event streams of one node. A reload of the settings does not end them. In one turn of the event loop, a change is
+ * written to every stream whose reader keeps up. So a request that announces a change on this node is answered only
+ * afterwards. While the feed is not live, no stream is open, because a stream promises to miss no change.
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Set<ChangeStream>();
@@ -46,10 +44,7 @@ export function createChangeStreams(changes: ChangeFeed) {
     for (const stream of streams) stream.write();
   }
 
-  /**
-   * Collects the changes of one turn of the event loop, for example all that one read of PostgreSQL returned, and
-   * writes them together.
-   */
+  /** Writes all changes of one turn of the event loop together, for example those of one read from PostgreSQL. */
   function addToAll(text: string): void {
     recent.add(text);
     if (isWriting) return;
@@ -105,11 +100,7 @@ export function createChangeStreams(changes: ChangeFeed) {
       return stream;
     },
 
-    /**
-     * Opens no more streams, and asks the readers to open their next stream at another node.
-     *
-     * @param withinMs the time after which the remaining streams are ended
-     */
+    /** Opens no more streams, asks readers to go to another node, and ends the other streams after `withinMs`. */
     leave(withinMs: number): void {
       isLeaving = true;
       addToAll(LEAVING);
@@ -128,7 +119,6 @@ const nameOf = (topic: ChangeTopic, key: string): string =>
 class ChangeStream extends Readable {
   readonly clientId: string;
   readonly #recent: RecentChanges;
-  /** The number of the next change to write. */
   #next: number;
   /** The first heartbeat, or undefined once it is written: all changes that are known by then precede it. */
   #beginning: string | undefined;
@@ -153,7 +143,6 @@ class ChangeStream extends Readable {
     this.write();
   }
 
-  /** Writes pending changes until the buffer is full. */
   write(): void {
     while (this.#isReading) {
       let text = '';

@@ -25,7 +25,6 @@ const INACTIVE = { active: false } as const;
 interface ActiveToken {
   readonly sub: string;
   readonly client_id?: string;
-  /** Only in answers to resource servers. */
   readonly organizations?: readonly object[];
 }
 
@@ -57,9 +56,7 @@ export function introspection(parts: IntrospectionParts): Step[] {
   ];
 }
 
-/**
- * Callers must authenticate, because attackers could search for tokens with unauthenticated requests (RFC 7662 §2.1).
- */
+/** A caller without credentials could search for tokens here (RFC 7662 §2.1). */
 function refusePublicClient(ctx: Context, next: NextStep): Promise<Answer> {
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');

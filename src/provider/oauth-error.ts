@@ -29,10 +29,7 @@ export class OAuthError extends Error {
   }
 }
 
-/**
- * RFC 6749 §5.2 allows only printable ASCII without quote and backslash, but a message of the engine may repeat request
- * parameters, which can contain anything.
- */
+/** RFC 6749 §5.2: printable ASCII without quote and backslash. A message of the engine may repeat any parameter. */
 export const printable = (text: string): string => text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
 
 /** Returns the JSON body of an error, with the address of the page that explains its code. */

@@ -93,9 +93,7 @@ export interface AuthorizationRefusal {
   /** True if the interaction was used or has expired; `restart` is the URL that begins its request again. */
   readonly isGone: boolean;
   readonly restart?: string | undefined;
-  /** Undefined if the client is unknown. */
   readonly app: AskingApp | undefined;
-  /** Present if the client gets no approvals at the moment. */
   readonly closed?: {
     readonly why: ApprovalsClosed['why'];
     /** The client's redirect URI with the error, which the user may choose to open. */
@@ -108,7 +106,6 @@ type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 
 export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 
-/** Creates the engine and installs its adapter, policy, overrides and error pages. */
 export function createAuthorizationServer(parts: ProviderParts) {
   const { settings, log, store, standings, createAttemptLimit, requests } = parts;
   const { issuer } = settings;

@@ -1,7 +1,4 @@
-/**
- * The latest changes of the feed, stored once for all streams, which write them and repeat them to readers that missed
- * some.
- */
+/** The latest changes of the feed, stored once for all streams. Readers that missed some get them again. */
 import type { ChangeFeed, FeedPosition } from '../storage/change-feed.ts';
 
 /** Milliseconds for which changes are kept. */
@@ -30,10 +27,7 @@ interface RecentChange {
   readonly arrivedAt: number;
 }
 
-/**
- * Times are those of the database server, so that a reader may continue at another node, whatever
- * the clocks of the reader and the nodes show.
- */
+/** All times are from the database server, so that a reader may continue at a node with another clock. */
 export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
   const recent = new Map<number, RecentChange>();
   let first = 0;
@@ -89,7 +83,6 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
     /** From now on repeats none of the earlier changes, because anything may have changed. */
     repeatNone: () => repeatNone(undefined),
 
-    /** The number that the next change will have. */
     get next(): number {
       return next;
     },

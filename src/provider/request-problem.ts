@@ -5,10 +5,7 @@ import type { ClientRequest, SeenAuthMethod } from '../clients/client-requests.t
 import { findValidSecret } from './client-authentication.ts';
 import { findForm } from './form.ts';
 
-/**
- * Returns the exact cause of an engine error, for the owner of the client and the operator's log. It never contains a
- * code, token or secret.
- */
+/** The exact cause, for the owner of the client and the operator's log. It contains no code, token or secret. */
 export const causeOf = (error: EngineError): string => error.error_detail ?? error.error_description ?? error.message;
 
 export type EngineError = Error & Partial<Pick<errors.OIDCProviderError, 'error_description' | 'error_detail'>>;

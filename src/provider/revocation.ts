@@ -123,10 +123,7 @@ export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step
   };
 }
 
-/**
- * The steps of `POST /oauth/token/revoke`: a caller ends the authorization of the access token that it presents.
- * Nothing is revoked unless all steps pass.
- */
+/** The steps of `POST /oauth/token/revoke`, which ends the authorization of the access token in the request. */
 export function revokeCurrentToken(
   parts: RevocationParts & {
     readonly clients: ClientRegistry;
@@ -198,7 +195,6 @@ function requireBearer(ctx: Context, next: NextStep): Promise<Answer> {
 /** RFC 6750 §2.1, without the whitespace that RFC 9110 §5.5 allows around a header's value. */
 const BEARER = /^bearer +([^ \t]+)$/i;
 
-/** Returns the token in the Authorization header, or an empty text. */
 export const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';
 
 const unauthorized = (description: string): OAuthError =>

@@ -24,13 +24,10 @@ export interface ActiveSession {
   readonly signedInAt: Date;
   /** The time of the last request, accurate to the duration of one request. */
   readonly lastSeen: Date;
-  /** When the session ends if it is not used again. */
   readonly endsAt: Date;
 }
 
-/**
- * Returns the unexpired sessions in the token store that have one of these uids, keyed by uid. @param now epoch seconds
- */
+/** Reads the sessions with these uids from the token store. Omits expired ones. @param now epoch seconds */
 export async function findActiveSessions(
   store: Pick<TokenStore, 'readSessionByUid'>,
   uids: readonly string[],

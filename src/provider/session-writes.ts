@@ -13,7 +13,6 @@ import type { SessionTimes } from './session-ages.ts';
 
 type Session = InstanceType<Provider['Session']>;
 
-/** The idle time on a shared terminal. */
 const SHARED_IDLE_SECONDS = 900;
 
 export type SessionWrites = ReturnType<typeof createSessionWrites>;
@@ -58,6 +57,7 @@ export function createSessionWrites(parts: {
   /**
    * Stores a session for its idle time from now. Does not set the cookie (except to sign it with a new key), because a
    * late response would then replace the cookie of a newer session.
+   *
    * @returns for how many seconds the session is stored; undefined if it has ended, or may not act
    */
   async function prolong(session: SessionModel, ctx: Context): Promise<number | undefined> {
@@ -73,10 +73,7 @@ export function createSessionWrites(parts: {
   return {
     prolong,
 
-    /**
-     * Records and stores a session that begins or continues, and sets its cookie for its whole lifetime. @returns false
-     * if the session has ended
-     */
+    /** Stores a session that begins or continues, and sets its cookie. @returns false if the session has ended */
     async begin(session: SessionModel, key: SessionKey, ctx: Context, raised?: 0 | 1): Promise<boolean> {
       const begun = { begunAt: new Date(clock()), origin: requestOrigin(ctx) };
       if (!(await sessionList.record(key, begun, raised))) return false;
@@ -104,7 +101,6 @@ export function createSessionWrites(parts: {
   };
 }
 
-/** Returns the `Set-Cookie` lines of the response so far. */
 const namedIn = ({ response }: Pick<Context, 'response'>): string[] =>
   [response.get('set-cookie') as string | string[]].flat().filter(Boolean);
 

@@ -67,5 +67,4 @@ function standingUnder(requirement: SignInRequirement | undefined): Standing {
   return { is: requirement.hasStrongMethod ? 'must use' : 'must add', ...requirement };
 }
 
-/** The proof of a user who has entered the correct password. */
 export const byPassword = (accountId: string): Proved => ({ accountId, proofs: [{ by: 'password', at: 0 }] });

@@ -15,10 +15,7 @@ interface StoreParts {
   readonly settings: Pick<Settings, 'sessions'>;
 }
 
-/**
- * Returns the adapter for each model of the engine. Does not store codes, tokens and grants: they belong to an
- * authorization, or to a machine client.
- */
+/** Codes, tokens and grants are not stored here: they belong to an authorization, or to a machine client. */
 export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
   const { store, waiting } = parts;
   const interactions = recordsOf(store, 'interaction');

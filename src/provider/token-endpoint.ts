@@ -85,11 +85,7 @@ function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof
 
 const isGrantType = (text: string): text is keyof typeof GRANTS => Object.hasOwn(GRANTS, text);
 
-/**
- * Counts the refusal and records it for the owner of the client.
- *
- * @returns the error to send, with the exact cause if the client authenticated with its secret
- */
+/** Counts and records the refusal. @returns the error to send, with its cause if the client's secret was correct */
 async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts): Promise<unknown> {
   const { failures, outcomes, requests, log } = parts;
   const refusal = error instanceof TooManyFailures ? error.refusal : error;

@@ -51,10 +51,7 @@ export const GRANTS = {
   client_credentials: issueMachineToken,
 } satisfies Readonly<Record<string, Grant>>;
 
-/**
- * Exchanges a code (RFC 6749 §4.1.3, RFC 7636 §4.6). A code that is refused stays usable; a code that is used again
- * ends its authorization.
- */
+/** RFC 6749 §4.1.3, RFC 7636 §4.6. A refused code stays usable; a code used twice ends its authorization. */
 async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSearchParams, ctx: Context) {
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
@@ -92,7 +89,6 @@ type Kind = 'code' | 'refresh_token';
 
 const NAMES = { code: 'authorization code', refresh_token: 'refresh token' } as const;
 
-/** @throws OAuthError `invalid_request` with the names of all missing fields */
 function requireFields<Name extends string>(
   form: URLSearchParams,
   ...names: readonly Name[]
@@ -105,9 +101,7 @@ function requireFields<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, form.get(name)])) as Record<Name, string>;
 }
 
-/**
- * True if the replayed value belongs to a client test, which replays on purpose, so this is no problem of the client.
- */
+/** True if a client test replays a value on purpose, so that this is no problem of the client. */
 export const testedReplay = requestState<boolean>('respondWith');
 
 interface PresentedAuthorization<Value> extends Authorization {
@@ -216,10 +210,7 @@ async function respondWith(
   throw invalidGrant(REFUSALS[kind][issued]);
 }
 
-/**
- * True if the successor of the presented refresh token, or an access token issued with it, was used: the client has
- * received the successor, but sends an earlier token.
- */
+/** True if the client has used the successor of the presented refresh token, or an access token issued with it. */
 const isSuccessorInUse = ({ presented, rotation, isConfirmed }: PresentedAuthorization<PresentedValue>): boolean =>
   presented.kind === 'refresh_token' && presented.rotation < (isConfirmed ? rotation : rotation - 1);
 

@@ -5,10 +5,7 @@ import { describeToken, type IntrospectionParts } from './introspection.ts';
 import { OAuthError } from './oauth-error.ts';
 import { bearerOf } from './revocation.ts';
 
-/**
- * Answers like introspection of the token in `Authorization`, but in headers, which a proxy copies into its request to
- * the API. docs/forward-auth.md has the contract.
- */
+/** Like introspection, but the answer is in headers, which a proxy sends on to the API. See docs/forward-auth.md. */
 export function verification(parts: IntrospectionParts): Step[] {
   return [
     parts.authentication.requireProxy,

@@ -1,4 +1,4 @@
-/** Rules for names that other users read: allowed characters, and names that look alike. */
+/** Rules for names that other users read: which characters are allowed, and which names look alike. */
 import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { tlds } from '@hapi/tlds';
@@ -8,24 +8,24 @@ import type { Problem } from '../base/refusal.ts';
 import { languages, problemOf, textsFor } from './texts.ts';
 
 /**
- * Characters that are invisible, or that change how others are displayed: controls, lone surrogates, direction
- * overrides, zero-width characters and blank letters such as U+3164.
+ * Characters that are invisible or change how other characters are displayed: control characters, lone surrogates,
+ * direction overrides, zero-width characters, and blank letters such as U+3164.
  */
 export const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
-/** Letters without a visible shape: a name that consists of them looks empty. */
+/** Invisible letters: a name that consists of them looks empty. */
 const BLANK_LETTER = /[\u115f\u1160\u2800\u3164\uffa0]/u;
 
 export const hasBlankLetter = (name: string): boolean => BLANK_LETTER.test(name);
 
 const MAX_MARKS = 2;
-/** Nonspacing and enclosing marks, but not Tibetan ones, because some are subjoined letters. */
+/** Nonspacing and enclosing marks. Tibetan marks are excluded, because some of them are letters. */
 const MARKS = /[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv;
 
-/** True if a letter has so many marks that they would cover the text around it. */
+/** True if a letter has so many marks that they may cover the surrounding text. */
 export function isOverloaded(name: string): boolean {
   return Array.from(graphemes.segment(name.normalize('NFC'))).some(({ segment }) => {
-    // Allow a letter that Unicode has precomposed with all its marks, because some language uses it.
+    // Allow a letter with marks that Unicode has as one character, because some language uses it.
     if (marksIn(segment) === 0) return false;
     return marksIn(segment.normalize('NFD')) > MAX_MARKS;
   });
@@ -45,12 +45,11 @@ type NameProblemCode =
   | 'taken'
   | 'secret';
 
-/** Returns a problem that pages show in the user's language. */
 export function nameProblem(code: NameProblemCode, values?: Values): Problem {
   return problemOf(`name_${code}`, message(`names.${code}`, values));
 }
 
-/** Returns the problems of a name that could mislead its readers. */
+/** Returns the reasons for which a name could mislead its readers. */
 export function claimProblems(name: string): Problem[] {
   const problems: Problem[] = [];
   if (isOverloaded(name)) problems.push(nameProblem('marks', { max: MAX_MARKS }));
@@ -60,12 +59,12 @@ export function claimProblems(name: string): Problem[] {
   return problems;
 }
 
-/** Scripts recommended for identifiers (UAX #31, table 5), except Latin and the East Asian scripts (see below). */
+/** Scripts that UAX #31, table 5, recommends for identifiers, except Latin and the East Asian scripts. */
 const SINGLE_SCRIPTS =
   'Arabic Armenian Bengali Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi Hebrew ' +
   'Kannada Khmer Lao Malayalam Myanmar Oriya Sinhala Tamil Telugu Thaana Thai Tibetan';
 
-/** UTS #39 §5.2, "highly restrictive": a name uses one script or one of these sets. */
+/** UTS #39 §5.2, "highly restrictive": all letters of a name must belong to one of these sets of scripts. */
 const WRITINGS: readonly RegExp[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
@@ -81,12 +80,12 @@ function isOfOneWriting(name: string): boolean {
   return WRITINGS.some((writing) => writing.test(letters));
 }
 
-/** Top-level domains that are reserved for private use, tests and examples (RFC 6761 and others). */
+/** Top-level domains for private use, tests and examples (RFC 6761 and others). */
 const RESERVED_TLDS = 'alt example internal invalid local localhost onion test'.split(' ');
 const TLDS: ReadonlySet<string> = new Set([...tlds, ...RESERVED_TLDS]);
 
 function holdsAddress(name: string): boolean {
-  // Browsers also treat the ideographic full stop as a dot. The other signs only look like dots and slashes.
+  // Browsers treat the ideographic full stop as a dot. The other signs only look like dots and slashes.
   const text = name
     .normalize('NFKC')
     .replaceAll('。', '.')
@@ -108,15 +107,15 @@ function isHost(word: string): boolean {
 }
 
 /**
- * Symbols, many of which readers could mistake for a verification by us; and phonetic letters, such as small capitals,
- * because they could spell any word. Phonetic letters have no capital form; only `ɪ` and `ʀ` have one.
+ * Matches symbols, which readers could take for a sign of verification, and phonetic letters such as small capitals,
+ * which could spell any word. Phonetic letters have no capital form, except `ɪ` and `ʀ`.
  */
 const MISLEADING = /[[\p{So}--[©®°]]√ɪʀ[[\p{Ll}&&\p{Script=Latin}]--\p{Changes_When_Uppercased}]]/v;
 /** Signs that readers take for a letter. */
 const SIGN_LETTERS: Readonly<Record<string, string>> = { '¡': 'i', '!': 'i', $: 's', '@': 'a' };
 const WORD_ENDS = /[^\p{L}\p{N}\p{M}]+|(?<=\p{Ll})(?=\p{Lu})/u;
 
-/** True if the name has a misleading symbol, or a word with which only we make statements about clients. */
+/** True if the name has a misleading symbol, or a word such as "verified" that only the service may say of a client. */
 function speaksForService(name: string): boolean {
   const plain = name.normalize('NFKC');
   if (MISLEADING.test(plain)) return true;
@@ -129,20 +128,20 @@ function speaksForService(name: string): boolean {
   });
 }
 
-/** Shorter names are ignored, because they occur in other names by chance: “to”, “Go” and “App” in “Togo App”. */
+/** Shorter names are ignored, because other names contain them by chance, as “Togo App” contains “to” and “Go”. */
 const SHORTEST_WITH_VARIANTS = 4;
 
-/** Returns a test for looks (`lookOf`) of names from which `name` differs only by numbers and generic words. */
+/** Returns a test that is true for the look of a name to which `name` only adds numbers and generic words. */
 export function variantTest(name: string): (look: string) => boolean {
   const variants = [name, name.replace(/v?\p{N}+/giu, '')].map(lookOf);
   return (look) =>
     look.length >= SHORTEST_WITH_VARIANTS &&
     variants.some((text) => text.includes(look) && isFramed(text, look)) &&
-    // A name of common words belongs to no client: otherwise “Accounting” would reserve “My Accounting”.
+    // Ignore a name of only generic words, or a client named “Accounting” would make “My Accounting” unavailable.
     !reach(look, [0], looksOf('generic-words')).has(look.length);
 }
 
-/** True if the text is the word with nothing but generic words around it. */
+/** True if the text is the word with only generic words before and after it. */
 function isFramed(text: string, word: string): boolean {
   const generic = looksOf('generic-words');
   const starts = [...reach(text, [0], generic)].filter((at) => text.startsWith(word, at));
@@ -150,10 +149,10 @@ function isFramed(text: string, word: string): boolean {
   return reach(text, ends, generic).has(text.length);
 }
 
-/** Returns all positions that can be reached by a sequence of the words, starting at one of the given positions. */
+/** Returns all positions at which a sequence of the words can end that starts at one of the given positions. */
 function reach(text: string, from: readonly number[], words: readonly string[]): Set<number> {
   const reached = new Set(from);
-  // This loop also visits the positions that it adds to the set.
+  // The loop also visits the positions that it adds to the set.
   for (const at of reached) {
     for (const word of words) if (text.startsWith(word, at)) reached.add(at + word.length);
   }
@@ -162,7 +161,7 @@ function reach(text: string, from: readonly number[], words: readonly string[]):
 
 const wordLooks = new Map<string, readonly string[]>();
 
-/** Returns the looks of the list's words in all languages, computed once. */
+/** Returns the looks of all words of a list, in all languages. */
 function looksOf(list: 'reserved-words' | 'harmless-words' | 'generic-words'): readonly string[] {
   const known = wordLooks.get(list);
   if (known) return known;
@@ -174,15 +173,15 @@ function looksOf(list: 'reserved-words' | 'harmless-words' | 'generic-words'): r
 }
 
 /**
- * Returns the skeleton of a name: names with the same skeleton look alike (UTS #39 §4). The skeleton ignores letter
- * case, accents, spaces and punctuation. Letters of other scripts, and digits, count as the Latin letter that they look
- * like.
+ * Returns the look of a name, which UTS #39 §4 calls its skeleton: names with the same look can be confused. The look
+ * ignores case, accents, spaces and punctuation, and replaces each digit and each letter of another script by the Latin
+ * letter that looks like it.
  */
 export function lookOf(name: string): string {
   const plain = name.normalize('NFKD');
-  // Convert twice, because letters may look alike only as capitals, or only in lower case.
+  // Convert twice, because some letters look alike only in upper case, and others only in lower case.
   const seen = unhomoglyph(unhomoglyph(plain).toLowerCase()).normalize('NFKD');
-  // `I` and `l` look the same in many fonts.
+  // In many fonts, a capital `I` looks like `l`.
   const look = seen.replace(/i/g, 'l').replace(UNSEEN, '');
   return look === '' ? plain.replace(/\s/g, '') : look;
 }
@@ -190,20 +189,19 @@ export function lookOf(name: string): string {
 /** Matches everything except letters, digits and the marks of a script, such as vowel signs. */
 const UNSEEN = /[^[\p{L}\p{N}\p{M}]--[[\p{M}&&\p{Script=Inherited}]--[\u3099\u309a]]]/gv;
 
-/** A word that names may not contain, because it stands for the operator of the service. */
+/** A word that a client's name must not contain, because readers would take the client for the service. */
 export interface ReservedWord {
   readonly look: string;
-  /** True if the word is also refused inside a longer word; only for words that are too long to occur by chance. */
+  /** True if the word is refused even within a longer word, because it is too long to occur there by chance. */
   readonly isAnywhere: boolean;
 }
 
 const SHORTEST_ANYWHERE = 6;
-/** The default name of the service. */
 export const PRODUCT = 'Gatehouse';
-/** Second-level domains under which domains are registered, as in `example.co.uk`. */
+/** Second-level domains under which anyone can register a domain, as in `example.co.uk`. */
 const SECOND_LEVEL = new Set('ac co com edu gov net org'.split(' '));
 
-/** Returns the name of the product, the names of the brand, and that of the issuer (`acme` for `auth.acme.example`). */
+/** Returns the names of the product, of the brand, and of the issuer (`acme` for `auth.acme.example`). */
 export function reservedWords(issuer: string, brandNames: readonly string[] = []): ReservedWord[] {
   const { hostname } = new URL(issuer);
   const labels = /^[\d.]+$|:/.test(hostname) ? [] : hostname.split('.').slice(0, -1);

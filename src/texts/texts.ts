@@ -1,11 +1,10 @@
-/** The texts for users, by key: ICU messages in `views/texts/<language>.yaml`, which are all checked at the start. */
+/** Loads and formats the texts for users, which are ICU messages in `views/texts/<language>.yaml`. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { IntlMessageFormat } from 'intl-messageformat';
 import { parse } from 'yaml';
 import type { Instant, Message, Text, Values } from '../base/message.ts';
 
 const TAGS = ['a', 'bdi', 'strong', 'code'] as const;
-/** The attributes of the links in a message. */
 type Attributes = { readonly [tag in 'a']?: Readonly<Record<string, string>> };
 
 interface Tagged {
@@ -14,38 +13,37 @@ interface Tagged {
   readonly parts: readonly Part[];
 }
 
-/** A piece of a message with markup, as `partials/rich` prints it. */
+/** A piece of a message with markup, which the view `partials/rich` prints. */
 type Part = string | Instant | Tagged;
 
-/** The texts in one language. Called with a key or a message, it returns plain text. */
+/** Formats texts in one language. */
 export interface Texts {
-  /** @throws Error if there is no such key, or a value is missing. */
+  /** Returns plain text. @throws Error if the key is unknown, or a value is missing */
   (what: Text, values?: Values): string;
-  /** Returns the parts of a message with markup. `attributes` contains the attributes of the links in it. */
+  /** Returns the parts of a message with markup. @param attributes those of the links in the message */
   parts(what: Text, values?: Values, attributes?: Attributes): readonly Part[];
-  /** Returns the parts of a text, a time, or a list of both. Only messages are translated. */
+  /** Returns the parts of messages, times and strings. Strings are not translated. */
   shown(what: Text | Instant | readonly (Text | Instant)[]): readonly Part[];
   /** Like `shown`, as plain text. */
   plain(what: Text): string;
-  /** For example `21 Nov 2026, 04:23 UTC`: to the minute, because the time zone is unknown. */
+  /** Returns a text such as `21 Nov 2026, 04:23 UTC`. */
   moment(time: Instant): string;
-  /** The language tag, as in the attribute `lang` and in the name of the file. */
+  /** The language tag, for the attribute `lang`. */
   readonly language: string;
-  /** For `Intl`. */
   readonly locale: string;
 }
 
-/** A text that the operator has set: one for all languages, or one per language. */
+/** A text from the operator's settings, which is one string for all languages, or one for each language. */
 export type OwnText = string | Readonly<Record<string, string>>;
 
-/** Returns an operator's text in this language; if it is missing, in English; otherwise the first one. */
+/** Returns the text in the language, or else in English, or else in the first language that has the text. */
 export const ownText = (text: OwnText, language = 'en'): string =>
   typeof text === 'string' ? text : (text[language] ?? text.en ?? Object.values(text).find(Boolean) ?? '');
 
-/** Returns a plain text unchanged, and a message in English: for logs and operators. */
+/** Returns a message in English, for logs and operators, and a string unchanged. */
 export const inEnglish = (text: Text): string => textsFor('en').plain(text);
 
-/** A problem that operators read in English, and that pages print in the language of their reader. */
+/** Creates a problem that operators read in English and users in their language. */
 export const problemOf = <Code extends string>(code: Code, text: Message) => ({ code, message: inEnglish(text), text });
 
 type Tree = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -55,11 +53,11 @@ type Installed = Map<string, { readonly texts: Texts; readonly compiled: Compile
 
 const installed: Installed = new Map();
 
-/** Reads the files at the first use, because most operator commands print no text. */
+/** Reads the files when texts are first needed, because most operator commands need no texts. */
 function loaded(): Installed {
   if (installed.size > 0) return installed;
   const directory = new URL('../../views/texts/', import.meta.url);
-  // Read English first, because the texts of the other languages must have the same keys.
+  // Read English first, because the texts of other languages are compared with the English texts.
   const names = new Set(['en.yaml', ...readdirSync(directory)]);
   for (const name of names) {
     const source = readFileSync(new URL(name, directory), 'utf8');
@@ -68,13 +66,13 @@ function loaded(): Installed {
   return installed;
 }
 
-/** The tags of all languages, English first. The first call reads and checks all texts. */
+/** Returns the tags of all languages, English first. The first call reads and checks all texts. */
 export const languages = (): readonly string[] => [...loaded().keys()];
 
-/** True if this version has no text with this key: a later version may have stored the message. */
+/** True for a message without a text, which a node of a later version may have stored. */
 export const isUnknown = ({ key }: Message): boolean => !loaded().get('en')?.compiled.has(key);
 
-/** Returns the texts in this language; in English if the language does not exist. */
+/** Returns the English texts if there is no such language. */
 export function textsFor(language = 'en'): Texts {
   const found = loaded().get(language) ?? installed.get('en');
   if (!found) throw new Error('there are no texts in English');
@@ -82,11 +80,9 @@ export function textsFor(language = 'en'): Texts {
 }
 
 /**
- * Adds a language.
- *
- * @param tree messages by page and key, as in a file of `views/texts`
- * @returns a function that removes the language, for tests
- * @throws Error that lists every problem: a text is no ICU message, or its placeholders differ from the English text
+ * @param tree the messages by page and key, as in a file of `views/texts`
+ * @returns a function that removes the language again, for tests
+ * @throws Error that lists each text which is no ICU message, or whose placeholders differ from the English text
  */
 export function addLanguage(language: string, tree: Tree): () => boolean {
   const sources = new Map<string, string>();
@@ -116,13 +112,13 @@ export function addLanguage(language: string, tree: Tree): () => boolean {
   return () => installed.delete(language);
 }
 
-/** Returns the placeholders of a message: `{name}`, `<tag>`, and `{name: choices}` for a `select`. */
+/** Returns the placeholders of a message in the form `{name}`, `<tag>`, or `{name: choices}` for a `select`. */
 function slotsOf(made: IntlMessageFormat | undefined): string[] {
   const walk = (elements: ReturnType<IntlMessageFormat['getAst']>): string[] =>
     elements.flatMap((element) => {
       if ('children' in element) return [`<${element.value}>`, ...walk(element.children)];
       if (!('options' in element)) return 'value' in element && element.type !== LITERAL ? [`{${element.value}}`] : [];
-      // Leave out the choices of a plural, which differ between languages.
+      // Omit the choices of a plural, because languages have different plural forms.
       const choices = 'pluralType' in element ? '' : `: ${Object.keys(element.options).sort().join('|')}`;
       const inner = Object.values(element.options).flatMap(({ value }) => walk(value));
       return [`{${element.value}${choices}}`, ...inner];
@@ -130,13 +126,13 @@ function slotsOf(made: IntlMessageFormat | undefined): string[] {
   return [...new Set(made && walk(made.getAst()))].sort();
 }
 
-/** For `{day, date, medium}`: use UTC, because the time zone of the server is not that of its users. */
+/** Formats `{day, date, medium}` in UTC, because users do not have the time zone of the server. */
 const IN_UTC = { date: { medium: { timeZone: 'UTC' } } };
 
-/** The value of `TYPE.literal` in the parser. */
+/** The value of `TYPE.literal` in the ICU message parser. */
 const LITERAL = 0;
 
-/** Returns wrongly used names: an argument must not have the name of a tag, because both are values of the message. */
+/** Returns placeholders that have the name of a tag, and tags without a tag's name: both are values of the message. */
 const forbiddenIn = (slots: readonly string[]): string[] =>
   slots.filter((slot) => TAGS.some((tag) => tag === slot.slice(1, -1)) !== slot.startsWith('<'));
 

@@ -3,17 +3,17 @@ import { type Configuration, fetchUserInfo, type IDToken } from 'openid-client';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
 export interface UpstreamClaims {
-  /** The value of the claim that the operator chose as external id; undefined if it is missing. */
+  /** The claim that the operator chose as external id; undefined if it is missing. */
   readonly externalId: string | undefined;
-  /** The email address; undefined unless the provider says that it is verified. */
+  /** Undefined unless the provider says that the address is verified. */
   readonly verifiedEmail: string | undefined;
-  /** True if the provider names an address without saying that it is verified. */
+  /** True if the provider sent an email address without saying that it is verified. */
   readonly hasUnverifiedEmail: boolean;
 }
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** Reads the claims in the ID token and, if some are missing, at the userinfo endpoint (OpenID Connect Core §5.4). */
+/** Reads claims from the ID token and, if some are missing, from the userinfo endpoint (OpenID Connect Core §5.4). */
 export async function claimsOf(
   configuration: Configuration,
   { match, accountClaim }: SignInProvider,
@@ -26,7 +26,7 @@ export async function claimsOf(
   const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined;
   // The client library checks that userinfo has the same subject (OpenID Connect Core §5.3.2).
   const more: Claims = isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
-  // Take the address and its verification from the same source: both from the ID token, or both from userinfo.
+  // Use the address and its verification from the same source: both from the ID token, or both from userinfo.
   const mail: Claims = token.email === undefined ? more : token;
   const email = textOf(mail.email);
   // Accept only `true`: some providers send "false" as a string.

@@ -11,7 +11,7 @@ import { isAddress, resolveEndpoint } from './internal-networks.ts';
 const CACHE_MS = 3_600_000;
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 
-/** Only asymmetric algorithms, so that only the provider can make the signature. */
+/** Only asymmetric algorithms, with which only the provider can create the signature. */
 export const ALGORITHMS: readonly string[] = [
   'RS256',
   'RS384',
@@ -41,7 +41,7 @@ export function createDiscovery({ provider, clock }: { readonly provider: Discov
       return metadata;
     } catch (error) {
       failed = { error: new UpstreamAway(error), until: clock() + PAUSE_AFTER_FAILURE_MS };
-      // Use the older metadata: the provider's other endpoints may still work.
+      // Return older metadata, because the provider's other endpoints may still work.
       if (known) return known.metadata;
       throw failed.error;
     } finally {
@@ -50,12 +50,7 @@ export function createDiscovery({ provider, clock }: { readonly provider: Discov
   }
 
   return {
-    /**
-     * Returns the metadata. Concurrent calls share one request. For some time after a failure, calls return older
-     * metadata or throw immediately.
-     *
-     * @throws UpstreamAway
-     */
+    /** Concurrent calls share a request. After a failure, returns old metadata or throws. @throws UpstreamAway */
     async metadata(): Promise<ServerMetadata> {
       const now = clock();
       if (known && now < known.until) return known.metadata;
@@ -69,7 +64,7 @@ export function createDiscovery({ provider, clock }: { readonly provider: Discov
   };
 }
 
-/** @throws Error whose message describes what is wrong with the provider's answer */
+/** @throws Error whose message says what is wrong with the provider's answer */
 async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   const { issuer, clientId } = provider;
   const configuration = await discovery(new URL(issuer), clientId, undefined, undefined, {
@@ -80,7 +75,7 @@ async function discover(provider: DiscoveredProvider): Promise<ServerMetadata> {
   return accepted(configuration.serverMetadata(), provider);
 }
 
-/** Makes further checks of the metadata, which the client library does not make. */
+/** Checks the metadata for problems that the client library does not check. */
 async function accepted(
   metadata: ReturnType<Configuration['serverMetadata']>,
   provider: DiscoveredProvider,
@@ -110,7 +105,7 @@ async function accepted(
 }
 
 async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider): Promise<void> {
-  // Check IP addresses already here, because no setting allows internal ones. Names are resolved when connecting.
+  // Check IP addresses here, because no setting allows internal ones. Names are resolved when connecting.
   for (const host of hosts) if (isAddress(host)) await resolveEndpoint(host, provider.issuer);
   const unknown = unknownHosts(hosts, provider);
   if (unknown.length === 0) return;

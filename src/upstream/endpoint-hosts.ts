@@ -1,4 +1,4 @@
-/** Restricts the hosts of a provider's endpoints, because the discovery document could name any host. */
+/** Restricts the hosts of a provider's endpoints, because a discovery document could name any host. */
 import type { SignInProvider } from '../config/sign-in-providers.ts';
 
 /** Additional hosts of well-known providers, keyed by the host of their issuer. */
@@ -7,7 +7,6 @@ const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'login.microsoftonline.com': ['graph.microsoft.com'],
 };
 
-/** Returns hosts that are neither the issuer's, nor in the provider's settings or `KNOWN_HOSTS`. */
 export function unknownHosts(
   hosts: readonly string[],
   { issuer, endpointHosts }: Pick<SignInProvider, 'issuer' | 'endpointHosts'>,

@@ -1,6 +1,6 @@
 /** Errors of sign-ins with a provider. Their messages are only for the log, never for a page. */
 
-/** Thrown if the provider did not answer in time, or its answer violates OpenID Connect. */
+/** The provider did not answer in time, or its answer violates OpenID Connect. */
 export class UpstreamAway extends Error {
   readonly code = 'upstream_away';
 
@@ -16,7 +16,7 @@ export class UpstreamAway extends Error {
  */
 export type RefusalReason = 'cancelled' | 'refused' | 'invalid' | 'misconfigured';
 
-/** Thrown if the provider answered, but the user cannot be signed in with its answer. */
+/** The provider answered, but the user cannot be signed in with its answer. */
 export class UpstreamRefusal extends Error {
   readonly code = 'upstream_refusal';
   readonly reason: RefusalReason;

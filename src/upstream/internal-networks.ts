@@ -6,11 +6,11 @@ import { createNetworkCheck } from '../base/network-address.ts';
 
 type InternalNetwork = 'loopback' | 'link-local' | 'private';
 
-/** Ranges of IANA's special-purpose registries (RFC 6890) whose addresses belong to machines that may be reachable. */
+/** Ranges of IANA's special-purpose registries (RFC 6890) with addresses of machines that may be reachable. */
 const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
   // Linux connects to the machine itself for 0.0.0.0 and ::.
   loopback: ['127.0.0.0/8', '0.0.0.0/8', '::1/128', '::/128'],
-  // At 169.254.169.254, cloud providers serve the credentials of the machine.
+  // At 169.254.169.254, cloud providers serve the machine's credentials.
   'link-local': ['169.254.0.0/16', 'fe80::/10'],
   private: [
     '10.0.0.0/8',
@@ -26,7 +26,7 @@ const SUBNETS: Readonly<Record<InternalNetwork, readonly string[]>> = {
 };
 
 const NETWORKS = Object.entries(SUBNETS).map(([network, subnets]) => {
-  // RFC 6052 §2.1: NAT64 forwards to the IPv4 address in the last 32 bits.
+  // NAT64 forwards to the IPv4 address in the last 32 bits (RFC 6052 §2.1).
   const translated = subnets.flatMap((subnet) => {
     const [address = '', bits] = subnet.split('/');
     return isIPv6(address) ? [] : `64:ff9b::${address}/${96 + Number(bits)}`;
@@ -66,7 +66,7 @@ export async function resolveEndpoint(
   return allowed;
 }
 
-/** Thrown if a provider's endpoint is in a network that cannot be reached from the internet. */
+/** An endpoint of a provider is in a network that cannot be reached from the internet. */
 class InternalAddress extends Error {
   constructor(hostname: string, network: InternalNetwork) {
     super(
@@ -77,7 +77,7 @@ class InternalAddress extends Error {
   }
 }
 
-/** Returns a `lookup` for the connection itself, so that it connects to exactly the address that was checked. */
+/** Returns a `lookup` for the connection, which then goes to exactly the address that was checked. */
 export const lookupFor =
   (issuer: string): LookupFunction =>
   (hostname, options, callback) => {
@@ -91,12 +91,11 @@ export const lookupFor =
     );
   };
 
-/** @param hostname as in a URL; `localhost` counts as an address (RFC 6761 §6.3: it is always loopback) */
+/** @param hostname as in a URL. `localhost` counts as an address, because it is always loopback (RFC 6761 §6.3). */
 export const isAddress = (hostname: string): boolean =>
   hostname === 'localhost' || isIP(withoutBrackets(hostname)) !== 0;
 
 const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
-/** Resolves a host name; an IP address resolves to itself, without a name server. */
 const resolve = (hostname: string, options: LookupOptions = {}): Promise<LookupAddress[]> =>
   lookup(withoutBrackets(hostname), { ...options, all: true });

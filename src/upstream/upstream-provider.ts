@@ -32,29 +32,24 @@ import { createProviderFetch, type ProviderFetch, TIME_LIMIT_SECONDS } from './f
 export interface UpstreamFlow {
   readonly nonce: string;
   readonly codeVerifier: string;
-  /** Seconds since the epoch. */
+  /** Epoch seconds. */
   readonly begunAt: number;
-  /** True if the user must authenticate at the provider after `begunAt`, even with a session there. */
+  /** True if the user must authenticate at the provider after `begunAt`, even with a session at the provider. */
   readonly isFresh: boolean;
-  /** True if the provider must let the user choose an account, even if the user is already signed in there. */
+  /** True if the provider must let the user choose an account, even if it has a session of the user. */
   readonly asksWho?: boolean;
 }
 
-/** A user whom the provider has signed in. */
 export interface UpstreamPerson {
   readonly issuer: string;
   /** Issuer and subject together identify the user permanently (OpenID Connect Core §5.7). */
   readonly subject: string;
-  /** When the user authenticated (seconds since the epoch); undefined if unknown. */
+  /** When the user authenticated, in epoch seconds; undefined if unknown. */
   readonly provedAt: number | undefined;
-  /** How the user authenticated, as a value of the provider (OpenID Connect Core §2). */
+  /** How the user authenticated, as the provider names it (OpenID Connect Core §2). */
   readonly acr: string | undefined;
   readonly amr: readonly string[];
-  /**
-   * Returns further claims about the user. Call this only when they are needed.
-   *
-   * @throws UpstreamAway, UpstreamRefusal
-   */
+  /** Reads further claims, perhaps by a request to the provider. @throws UpstreamAway, UpstreamRefusal */
   claims(): Promise<UpstreamClaims>;
 }
 
@@ -62,7 +57,7 @@ export type UpstreamProvider = ReturnType<typeof createUpstreamProvider>;
 
 const WHEN_PROVED = JSON.stringify({ id_token: { auth_time: null } });
 
-/** OpenID Connect Core §2: at most 255 ASCII characters. Do not accept numbers, which would be rounded. */
+/** OpenID Connect Core §2: at most 255 ASCII characters. Numbers are refused, because they could have been rounded. */
 const isSubject = (value: unknown): value is string => typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value);
 
 /** How far the clock of a provider may differ from that of this service. */
@@ -71,7 +66,7 @@ const CLOCK_TOLERANCE_SECONDS = 60;
 /** The longest lifetime of ID tokens that customers of a well-known provider can set: 30 days. */
 const MAX_ID_TOKEN_LIFETIME_SECONDS = 30 * 86_400;
 
-/** Returns our redirect URI, to be registered at the provider. */
+/** Returns our redirect URI, which the operator registers at the provider. */
 export const callbackUrl = (issuer: string, { id }: Pick<SignInProvider, 'id'>): string =>
   `${issuer}/login/${id}/callback`;
 
@@ -86,13 +81,12 @@ export const newFlow = (
   asksWho,
 });
 
-/** Creates the client without sending a request to the provider. */
+/** Sends no request to the provider yet. */
 export function createUpstreamProvider({
   issuer,
   settings,
   clock,
 }: {
-  /** The issuer of this service. */
   readonly issuer: string;
   readonly settings: SignInProvider;
   readonly clock: Clock;
@@ -104,7 +98,6 @@ export function createUpstreamProvider({
   return {
     settings,
 
-    /** @throws UpstreamAway */
     async begin(request: { state: string; flow: UpstreamFlow; loginHint?: string | undefined }): Promise<URL> {
       const { state, flow, loginHint } = request;
       const known = await metadata();
@@ -119,24 +112,19 @@ export function createUpstreamProvider({
         // `max_age` makes the provider return `auth_time` (OpenID Connect Core §3.1.2.1).
         ...(flow.isFresh && { prompt: 'login', max_age: '0' }),
         ...(!flow.isFresh && flow.asksWho && { prompt: promptForAnother(known) }),
-        // Otherwise request `auth_time` as a claim, because that does not force a new login (Core §5.5.1.1).
+        // Without `max_age`, request `auth_time` as a claim, because that does not force a new login (Core §5.5.1.1).
         ...(!flow.isFresh && known.claims_parameter_supported && { claims: WHEN_PROVED }),
         ...(loginHint !== undefined && { login_hint: loginHint }),
         ...(settings.acrValues.length > 0 && { acr_values: settings.acrValues.join(' ') }),
       });
     },
 
-    /**
-     * Exchanges the code of the callback. Accepts only a signed ID token that belongs to this sign-in.
-     *
-     * @param query of the callback request
-     * @throws UpstreamAway, UpstreamRefusal
-     */
+    /** Accepts only a signed ID token that belongs to this sign-in. @throws UpstreamAway, UpstreamRefusal */
     async finish(
       query: URLSearchParams,
       { state, nonce, codeVerifier, begunAt, isFresh }: UpstreamFlow & { readonly state: string },
     ): Promise<UpstreamPerson> {
-      // Load the keys for each sign-in, so that new and withdrawn keys take effect immediately.
+      // Load the keys for each sign-in, so that added and removed keys take effect immediately.
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       return explained(async () => {
         const checks = {
@@ -169,11 +157,7 @@ export function createUpstreamProvider({
       });
     },
 
-    /**
-     * Sends an invalid code, to check whether the provider accepts our client ID and secret.
-     *
-     * @throws UpstreamAway, or UpstreamRefusal if the provider refuses our client ID or secret
-     */
+    /** Checks our id and secret with an invalid code. @throws UpstreamAway, or UpstreamRefusal if they are refused */
     async checkClient(): Promise<void> {
       const configuration = configurationFor(settings, await metadata(), fetchFromProvider);
       const wrong = { redirect_uri: redirectUri, code: 'none', code_verifier: 'none'.repeat(11) };
@@ -187,7 +171,7 @@ export function createUpstreamProvider({
   };
 }
 
-/** See `prompt_values_supported` in Initiating User Registration via OpenID Connect 1.0, §3. */
+/** Uses `prompt_values_supported` (Initiating User Registration via OpenID Connect 1.0, §3). */
 const promptForAnother = ({ prompt_values_supported: known }: ServerMetadata): string =>
   Array.isArray(known) && known.includes('select_account') ? 'select_account' : 'login';
 
@@ -211,7 +195,7 @@ function configurationFor(
   return configuration;
 }
 
-/** Chooses the client authentication method. The default is Basic (RFC 8414 §2). */
+/** Chooses the client authentication method. Without metadata, it is Basic (RFC 8414 §2). */
 function authenticationFor(
   secret: string | undefined,
   { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] }: ServerMetadata,
@@ -227,22 +211,22 @@ const shortTextOf = (value: unknown): string | undefined =>
 const methodsIn = (amr: unknown): string[] =>
   Array.isArray(amr) ? amr.slice(0, 20).flatMap((method) => shortTextOf(method) ?? []) : [];
 
-/** Makes further checks of an ID token, which the client library does not make. */
+/** Checks an ID token for problems that the client library does not check. */
 function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: Clock): void {
-  // OpenID Connect Core §3.1.3.7, step 5. Check `azp` even if we are the only audience.
+  // Check `azp` even if we are the only audience (OpenID Connect Core §3.1.3.7, step 5).
   if (token.azp !== undefined && token.azp !== clientId) {
     throw new Error('the azp of the token is another client');
   }
   const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
-  // Use negated comparisons, so that a missing or unusual number is refused as well.
+  // The comparisons are negated, so that a missing or unusual number is refused as well.
   if (!(Number(token.iat) <= latest)) throw new Error('the iat of the token is in the future');
-  // The provider has a wrong clock, or the token is meant for longer use.
+  // A later expiry means that the provider's clock is wrong, or that the token is meant for longer use.
   if (!(Number(token.exp) <= latest + MAX_ID_TOKEN_LIFETIME_SECONDS)) {
     throw new Error(`the exp of the token is more than ${MAX_ID_TOKEN_LIFETIME_SECONDS} seconds from now`);
   }
 }
 
-/** Returns `auth_time` in whole seconds, but no future time, with which a sign-in would stay recent too long. */
+/** Returns whole seconds, and now instead of a future time, with which a sign-in would stay recent too long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.floor(Math.min(at, now)) : undefined;
 
@@ -260,7 +244,7 @@ async function explained<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Handles errors of the token endpoint. Treats a challenge (RFC 6749 §5.2) as `invalid_client`. */
+/** Treats a challenge (RFC 6749 §5.2) of the token endpoint as `invalid_client`. */
 function refuseUs(error: unknown): never {
   const isOurs =
     error instanceof WWWAuthenticateChallengeError ||
@@ -268,14 +252,14 @@ function refuseUs(error: unknown): never {
   throw isOurs ? new UpstreamRefusal('misconfigured', error) : error;
 }
 
-/** Errors that mean that our client ID, secret or registration at the provider is wrong. */
+/** Errors caused by a wrong client ID, secret or registration at the provider. */
 const OURS: readonly string[] = ['invalid_client', 'unauthorized_client'];
 
-/** Errors that mean that the provider is unavailable (RFC 6749 §4.1.2.1). */
+/** Errors of an unavailable provider (RFC 6749 §4.1.2.1). */
 const AWAY: readonly string[] = ['server_error', 'temporarily_unavailable'];
 
 function isAway(error: unknown): boolean {
-  // A status of 500 or above comes from a failing provider, or from a proxy in front of it.
+  // The provider failed, or a proxy in front of it.
   if (error instanceof ResponseBodyError) return error.status >= 500;
   if (error instanceof ClientError) {
     if (error.code === 'OAUTH_TIMEOUT' || error.code === 'OAUTH_ABORT') return true;

@@ -1,6 +1,4 @@
 /** An acknowledged revocation is a fact in PostgreSQL: nothing that happens to Redis undoes it. */
-import { cpSync, rmSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { createEndings, type Endings } from '../../src/authorizations/endings.ts';
@@ -166,40 +164,6 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     expect(await on.service.store.readAuthorization(idOf(accessToken)), 'the record is back').to.be.ok;
     for (const token of [accessToken, machineToken, ofDeleted.accessToken]) await expectDecisions(token, false);
     await expectDecisions(active.accessToken, true);
-  });
-
-  it('nothing ended is active again when an older backup of Redis is restored while the nodes run', async () => {
-    const tokens = [(await issueTokens()).accessToken, await issueMachineToken()];
-    const backup = `${redis.directory}-backup`;
-    await redis.kill();
-    cpSync(redis.directory, backup, { recursive: true });
-    await redis.restart();
-    await expectReady();
-    for (const token of tokens) expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
-
-    const answers = { active: 0, unavailable: 0 };
-    let isDone = false;
-    const asking = nodes().flatMap(({ issuer }) =>
-      tokens.map(async (token) => {
-        while (!isDone) {
-          const { status, body } = await introspect(issuer, on.clients.resourceServer, token);
-          if (status === 503) answers.unavailable += 1;
-          if (body.active === true) answers.active += 1;
-          await delay(1);
-        }
-      }),
-    );
-    await redis.kill();
-    rmSync(redis.directory, { recursive: true });
-    cpSync(backup, redis.directory, { recursive: true });
-    // Wait for a refused request: none is refused if Redis returns before a node reconnects.
-    await eventually(() => expect(answers.unavailable, 'answers with 503').to.be.above(0));
-    await redis.restart();
-    await expectReady();
-    for (const token of tokens) await expectDecisions(token, false);
-    isDone = true;
-    await Promise.all(asking);
-    expect(answers.active, 'answers "active"').to.equal(0);
   });
 
   it('a node whose clock is a year ahead deletes no recorded end that is still needed', async () => {

@@ -3,12 +3,10 @@ import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { endOfAccess } from './ways-to-end.ts';
 
-for (const which of ['varied', 'revocations'] as const) {
-  describe(`the ends of access, ${which}, embedded`, () => {
-    cheapPasswords();
-    endOfAccess(startsOn('embedded'), which);
-  });
-}
+describe('the ends of access, embedded', () => {
+  cheapPasswords();
+  endOfAccess(startsOn('embedded'), 'varied', 'revocations');
+});
 
 onPostgresAndRedis('the other ends of access', (start) => {
   cheapPasswords();

@@ -2,9 +2,17 @@
 import { expect } from 'chai';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
 import { confirmAt } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
-import { exchangeCode, postForm, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
+import {
+  clientCredentials,
+  exchangeCode,
+  postForm,
+  refresh,
+  revokeCurrent,
+  type TestClient,
+} from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import type { Start } from '../support/service.ts';
 import { type Apis, type Check, HELD, type HeldName, type Holdings, hold, openApis, type Timing } from './holdings.ts';
@@ -168,6 +176,17 @@ const OTHERS: readonly Chain[] = [
       ends: ['machine token'],
       isShared: true,
     },
+    'the client is renewed after a theft': {
+      end: command(({ client }) => `clients renew ${client.id}`),
+      ends: CLIENT,
+      isElsewhere: true,
+      isRenewal: true,
+    },
+    'the machine client is renewed after a theft': {
+      end: command(({ machine }) => `clients renew ${machine.id}`),
+      ends: [...MACHINE, 'machine secret'],
+      isElsewhere: true,
+    },
     'the person sets a new password': {
       end: ({ browser, person }) =>
         browser.fillIn('/profile/security', {
@@ -230,23 +249,10 @@ const OTHERS: readonly Chain[] = [
       isElsewhere: true,
     },
   },
-  {
-    'the client is renewed after a theft': {
-      end: command(({ client }) => `clients renew ${client.id}`),
-      ends: CLIENT,
-      isElsewhere: true,
-      isRenewal: true,
-    },
-    'the machine client is renewed after a theft': {
-      end: command(({ machine }) => `clients renew ${machine.id}`),
-      ends: [...MACHINE, 'machine secret'],
-      isElsewhere: true,
-    },
-  },
 ];
 
 const once: Check = (check) => check();
-const LATER: Timing = { here: eventually, elsewhere: eventually, caching: eventually };
+const LATER: Timing = { here: eventually, elsewhere: eventually };
 
 /** What the store of the tokens itself ends, and a renewal, after which the approval stays. */
 const REVOCATIONS: readonly Chain[] = OTHERS.map((chain) =>
@@ -260,7 +266,7 @@ const CHAINS = { varied: VARIED, others: OTHERS, revocations: REVOCATIONS };
  *
  * @param which the varied chains, the other ones, or of these only the revocations
  */
-export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
+export function endOfAccess(start: Start, ...which: (keyof typeof CHAINS)[]): void {
   const many = 100_000;
   const limits = { clientFailures: many, clientFailuresPerAddress: many, clientsPerPerson: many };
   const on = startSeeded({ on: start, clock: true, settings: { limits } });
@@ -272,7 +278,7 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
     apis = await openApis(on, isAlone ? on.service : await start({ sharing: on.service, clock }));
   });
 
-  for (const chain of CHAINS[which]) {
+  for (const chain of which.flatMap((one) => CHAINS[one])) {
     it(`exactly the affected credentials lose access: ${Object.keys(chain).join('; then ')}`, async () => {
       const held = await hold(apis);
       const gone = new Set<HeldName>();
@@ -283,6 +289,9 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
           throw error;
         });
       }
+      on.clock.advance(60);
+      await on.service.clean();
+      for (const name of gone) await held.credentials[name].expectRefused(LATER);
       if (gone.has('code')) return;
       expect((await exchangeCode(apis.elsewhere.issuer, held.client, held.code)).status).to.equal(200);
     });
@@ -308,10 +317,7 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
     for (const name of emptying) emptied.add(name);
     const here = way.isElsewhere ? eventually : once;
     const elsewhere = way.isShared ? once : eventually;
-    await refused({ here, elsewhere, caching: eventually });
-    on.clock.advance(60);
-    await on.service.clean();
-    await refused();
+    await refused({ here, elsewhere });
     await valid(rest);
 
     if (undo) {
@@ -321,7 +327,7 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
       return;
     }
     for (const name of ending) gone.add(name);
-    if (!ending.includes('authorization') || way.isFinal) return;
+    if (!(ending.includes('authorization') || way.isRenewal) || way.isFinal) return;
     const isConnected = way.isRenewal ?? !ends.includes('second authorization');
     expect(await held.isConnected(), 'the consent is stored').to.equal(isConnected);
     const secret = way.isRenewal && (answer as { client_secret: string }).client_secret;
@@ -329,18 +335,16 @@ export function endOfAccess(start: Start, which: keyof typeof CHAINS): void {
     await refused();
   }
 
+  if (!which.includes('others')) return;
   it('an API whose own client is suspended accepts no caller until the client is resumed', async () => {
-    const { credentials, machineToken } = await hold(apis);
+    const token = tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
     const { id } = on.clients.resourceServer;
-    const bearer = credentials['machine token'];
-    await bearer.cache();
+    await apis.caching.expectLetIn(token);
     await on.service.clients.suspend(id);
-    for (const api of [apis.asking, apis.caching]) {
-      await eventually(async () => {
-        expect((await api.query(machineToken, '{ caller { subject } }')).status).to.equal(503);
-      });
-    }
+    await eventually(async () => {
+      expect((await apis.caching.query(token, '{ caller { subject } }')).status).to.equal(503);
+    });
     await on.service.clients.resume(id);
-    await bearer.expectValid(LATER, false);
+    await eventually(() => apis.caching.expectLetIn(token));
   });
 }

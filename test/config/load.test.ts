@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { inspectSettings } from '../../src/config/load.ts';
 import { ConfigurationProblems } from '../../src/config/problems.ts';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
 import { projectDirectory } from '../../src/config/settings-file.ts';
@@ -11,7 +10,7 @@ import { checkSettings, directory, fileWith, pathsOf, problemsOf, refusalOf, set
 describe('the settings file', () => {
   it('the settings have the documented defaults', () => {
     const settings = settingsOf('{}');
-    expect(settings.tokens).to.deep.equal({
+    expect(settings.tokens).to.include({
       authorizationCodeSeconds: 600,
       accessTokenSeconds: 3600,
       machineAccessTokenSeconds: 3600,
@@ -20,7 +19,7 @@ describe('the settings file', () => {
       absoluteAgeSeconds: undefined,
     });
     expect(settings.limits).to.include({ clientsPerPerson: 25, apiKeysPerPerson: 25 });
-    expect(settings.activity).to.deep.equal({ retentionSeconds: 365 * 86_400 });
+    expect(settings.activity).to.include({ retentionSeconds: 365 * 86_400 });
     expect(settings).to.include({ issuer: 'http://localhost:3000', isLoopback: true, demo: true });
     expect(settings.storage.dataDirectory).to.equal(path.join(projectDirectory, 'data'));
   });
@@ -110,23 +109,6 @@ describe('the settings file', () => {
     }
   });
 
-  it('settings that contradict each other cause warnings', () => {
-    const contradictions = {
-      'tokens: { refresh_token: 10m }': 'tokens.refresh_token',
-      'limits: { client_failures_per_address: 1 }': 'limits.client_failures_per_address',
-      'limits: { sign_in_failures_per_address: 1 }': 'limits.sign_in_failures_per_address',
-      'mail: { from: a@example.com }': 'mail.from',
-    };
-    for (const [yaml, path] of Object.entries(contradictions)) {
-      const { warnings } = inspectSettings({ environment: {}, file: fileWith(yaml) });
-      expect(
-        warnings.map((one) => one.path),
-        yaml,
-      ).to.deep.equal([path]);
-    }
-    expect(inspectSettings({ environment: {}, file: fileWith('{}') }).warnings).to.deep.equal([]);
-  });
-
   it('a mistake in YAML names the line where it begins, and its remedy', () => {
     const GENERAL_REMEDY = 'correct that line; put a text with special characters into quotes';
     for (const [yaml, line, remedy] of [
@@ -162,14 +144,6 @@ describe('the settings file', () => {
     writeFileSync(file, Buffer.from('log: {}\nbrand:\n  name: Lagerhaus K\xf6ln\n', 'latin1'));
     const [problem] = refusalOf(() => checkSettings({ environment: {}, file })).problems;
     expect(problem).to.include({ path: `${file}, line 3`, message: 'is not in UTF-8' });
-  });
-
-  it('a YAML tag in the settings file is refused, because tags are not evaluated', () => {
-    const [problem, ...others] = problemsOf('log:\n  level: !env debug');
-    expect(problem?.path).to.match(/settings\.yaml, line 2, column 10$/);
-    expect(problem?.message).to.equal('is not YAML: Unresolved tag');
-    expect(others).to.deep.equal([]);
-    expect(settingsOf('log:\n  level: debug').log.level).to.equal('debug');
   });
 
   it('the settings file may be missing only if no environment variable names it', () => {

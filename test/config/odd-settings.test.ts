@@ -243,6 +243,16 @@ const ACCEPTED: readonly Accepted[] = [
     { 'sessions.shared_terminals': ['::ffff:10.0.0.0/104'] },
     '',
   ],
+  [
+    'limits: {client_failures_per_address: 1}',
+    { 'limits.client_failures_per_address': 1 },
+    'limits.client_failures_per_address',
+  ],
+  [
+    'limits: {sign_in_failures_per_address: 1}',
+    { 'limits.sign_in_failures_per_address': 1 },
+    'limits.sign_in_failures_per_address',
+  ],
   ['brand: {name: 007}', { 'brand.name': '007' }, ''],
   ['sign_in: {require_grace: 0s}', { 'sign_in.require_grace': '0s' }, ''],
   ['mail: {from: "a@b.test"}', { 'mail.from': 'a@b.test' }, 'mail.from'],

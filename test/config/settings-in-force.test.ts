@@ -1,19 +1,19 @@
-/** Every setting has its effect with a value other than its default. */
+/**
+ * Settings of the server, the stores and the tokens have their effect with values other than their defaults, as those of
+ * the limits have in failure-limits.test.ts, sign-in-limits.test.ts and known-devices.test.ts.
+ */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import { knownSettings } from '../../src/config/schema/known-settings.ts';
-import { attempt, guesses, newPerson, spread } from '../pages/sign-in/password-guessing.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { windowOf } from '../support/stopwatch.ts';
 
 const SOURCE = path.join(import.meta.dirname, '../../src');
 
@@ -32,7 +32,7 @@ describe('each setting', () => {
 
 const CONNECTIONS = 12;
 const settings = {
-  server: { host: '127.0.0.1', proxyHops: 1, maxConnections: CONNECTIONS },
+  server: { host: '127.0.0.1', maxConnections: CONNECTIONS },
   storage: { databaseConnections: 4, rememberedPeople: 1 },
   tokens: {
     authorizationCodeSeconds: 60,
@@ -40,12 +40,6 @@ const settings = {
     machineAccessTokenSeconds: 90,
     refreshTokenSeconds: 1_000,
     absoluteAgeSeconds: 2_500,
-  },
-  limits: {
-    signInFailures: 2,
-    signInFailuresPerAddress: 4,
-    signInFailuresPerAccount: 3,
-    clientFailures: 2,
   },
 };
 
@@ -163,33 +157,5 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
     const old = await refresh(on.issuer, confidential, tokensOf(last).refreshToken);
     const cause = 'the authorization has reached its greatest age, connect again';
     expect(old.body).to.include({ error: 'invalid_grant', error_description: cause });
-  });
-
-  it('limits.client_failures limits wrong secrets', async () => {
-    const wrong = { ...on.clients.machine, secret: 'wrong' };
-    const left = windowOf(60);
-    const answers = [];
-    for (let sent = 0; sent < 3; sent += 1) {
-      answers.push(await clientCredentials(on.issuer, wrong));
-    }
-    expect(answers.map(({ status }) => status)).to.deep.equal([401, 401, 429]);
-    expect(Number(answers[2]?.headers.get('retry-after'))).to.be.within(left(), 60);
-  });
-
-  it('limits.sign_in_failures limits wrong passwords', async () => {
-    const person = await newPerson(on.service);
-    const left = windowOf(900);
-    const seen = await guesses(on.service, person, Array(3).fill('10.50.0.1'));
-    expect(seen).to.deep.equal([401, 401, 429]);
-    const right = await attempt(createPerson(on.issuer), person, '10.50.0.1');
-    expect(Number(right.headers.get('retry-after'))).to.be.within(left(), 900);
-  });
-
-  it('limits.sign_in_failures_per_account applies to all addresses', async () => {
-    const person = await newPerson(on.service);
-    const left = windowOf(3_600);
-    expect(await guesses(on.service, person, spread(4, 52))).to.deep.equal([401, 401, 401, 429]);
-    const right = await attempt(createPerson(on.issuer), person, '10.53.0.1');
-    expect(Number(right.headers.get('retry-after'))).to.be.within(left(), 3_600);
   });
 });

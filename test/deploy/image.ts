@@ -26,7 +26,7 @@ export const containerTools: readonly Requirement[] = [
   { program: runsAsRoot ? 'root' : undefined, remedy: 'root, who may mount' },
 ];
 
-export interface ImageConfig {
+interface ImageConfig {
   readonly User: string;
   readonly Env: readonly string[];
   readonly Cmd: readonly string[];
@@ -47,7 +47,7 @@ export interface Image {
   start(command: readonly string[], options: ContainerOptions): Program;
 }
 
-export interface ContainerOptions {
+interface ContainerOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly user?: string;
   /** Folders of this machine, keyed by the paths at which they are mounted. */

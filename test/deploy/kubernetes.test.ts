@@ -7,39 +7,8 @@ import { parse, parseAllDocuments } from 'yaml';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { CLOSING, ROOT, settingsIn, textOf, VARIABLES } from './shipped-files.ts';
 
-interface PodSpec {
-  readonly initContainers?: readonly Container[];
-  readonly containers: readonly [Container];
-  readonly volumes: readonly Volume[];
-  readonly securityContext: Readonly<Record<string, unknown>>;
-}
-
-interface Container {
-  readonly image: string;
-  readonly command?: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value: string }[];
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
-  readonly securityContext: object;
-}
-
-interface Volume {
-  readonly name: string;
-  readonly configMap?: { readonly name: string };
-  readonly secret?: { readonly secretName: string };
-  readonly emptyDir?: object;
-}
-
-interface NetworkRule {
-  readonly from?: readonly NetworkPeer[];
-  readonly to?: readonly NetworkPeer[];
-  readonly ports: readonly object[];
-}
-
-interface NetworkPeer {
-  readonly ipBlock?: object;
-  readonly namespaceSelector?: { readonly matchLabels: object };
-  readonly podSelector?: object;
-}
+/** A part of a manifest; a test compares each with the types of the API. */
+type Part = ReturnType<typeof parse>;
 
 describe('deploy/kubernetes', () => {
   const folder = path.join(ROOT, 'deploy/kubernetes');
@@ -48,11 +17,11 @@ describe('deploy/kubernetes', () => {
   const [kustomization] = read('kustomization.yaml');
   const [generated] = kustomization.configMapGenerator;
   const manifests = kustomization.resources.flatMap(read);
-  const of = (kind: string) => manifests.filter((one: { kind: string }) => one.kind === kind);
+  const of = (kind: string) => manifests.filter((one: Part) => one.kind === kind);
   const [deployment, operator] = of('Deployment');
   const { metadata, spec: pod } = deployment.spec.template;
   const [container] = pod.containers;
-  const pods: readonly PodSpec[] = [pod, operator.spec.template.spec];
+  const pods = [pod, operator.spec.template.spec];
   const containers = pods.flatMap((one) => [...(one.initContainers ?? []), ...one.containers]);
   const { server, storage } = settingsIn('deploy/kubernetes/gatehouse.yaml');
   const docs = readdirSync(path.join(ROOT, 'docs/operations'))
@@ -82,7 +51,7 @@ describe('deploy/kubernetes', () => {
 
   it('an init container of every node migrates the database', () => {
     expect(storage.autoMigrate).to.equal(false);
-    const commands = pod.initContainers.map(({ command }: Container) => command);
+    const commands = pod.initContainers.map(({ command }: Part) => command);
     expect(commands).to.deep.equal([['gatehouse', 'migrate']]);
     expect(pod.initContainers[0].image).to.equal(container.image);
   });
@@ -117,7 +86,7 @@ describe('deploy/kubernetes', () => {
     expect(operator.spec.template.metadata.labels).to.include(operator.spec.selector.matchLabels);
     expect(operator.spec.template.metadata.labels).to.not.include(matchLabels);
     const selectors = [
-      ...of('Service').map(({ spec }: { spec: { selector: object } }) => spec.selector),
+      ...of('Service').map(({ spec }: Part) => spec.selector),
       of('PodDisruptionBudget')[0].spec.selector.matchLabels,
       pod.topologySpreadConstraints[0].labelSelector.matchLabels,
     ];
@@ -136,8 +105,8 @@ describe('deploy/kubernetes', () => {
       'operators/healthz',
       'operators/readyz',
     ]);
-    const targets = of('Service').flatMap((service: { spec: { ports: { targetPort: string }[] } }) =>
-      service.spec.ports.map(({ targetPort }) => targetPort),
+    const targets = of('Service').flatMap((service: Part) =>
+      service.spec.ports.map(({ targetPort }: Part) => targetPort),
     );
     expect(targets).to.deep.equal(['http', 'operators']);
   });
@@ -149,7 +118,7 @@ describe('deploy/kubernetes', () => {
     for (const { spec } of [text, withExamples].map((one) => parse(one))) {
       // The empty selector applies to every pod of the namespace.
       expect(spec).to.deep.include({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
-      const rules: readonly NetworkRule[] = [...spec.ingress, ...spec.egress];
+      const rules: readonly Part[] = [...spec.ingress, ...spec.egress];
       for (const { from, to, ports } of rules) {
         expect(ports).to.have.length.above(0);
         const peers = from ?? to ?? [];
@@ -161,7 +130,7 @@ describe('deploy/kubernetes', () => {
           expect(podSelector).to.have.all.keys('matchExpressions');
         }
       }
-      const reached = spec.ingress.flatMap(({ ports }: NetworkRule) => ports);
+      const reached = spec.ingress.flatMap(({ ports }: Part) => ports);
       expect(reached).to.deep.equal([{ port: 'http' }, { port: 'operators' }]);
     }
     expect(withExamples.match(/ipBlock/g)).to.have.length(3);
@@ -179,14 +148,14 @@ describe('deploy/kubernetes', () => {
     expect(generated.files).to.deep.equal(['gatehouse.yaml']);
     const documented = [...docs.matchAll(/--from-file=(\S+?)=/g)].map(([, key]) => key);
     for (const { volumes, initContainers = [], containers: own } of pods) {
-      const known = volumes.map(({ configMap, secret, emptyDir }) =>
+      const known = volumes.map(({ configMap, secret, emptyDir }: Part) =>
         emptyDir ? 'temporary' : (configMap?.name ?? secret?.secretName),
       );
       expect(known).to.have.ordered.members([generated.name, 'gatehouse', 'temporary'].slice(0, known.length));
       const [settings, secrets] = volumes;
       for (const { env, volumeMounts } of [...initContainers, ...own]) {
-        const mounts = volumeMounts.map(({ name, mountPath }) => [name, mountPath] as const);
-        expect(volumes.map(({ name }) => name)).to.include.members(mounts.map(([name]) => name));
+        const mounts = volumeMounts.map(({ name, mountPath }: Part) => [name, mountPath] as const);
+        expect(volumes.map(({ name }: Part) => name)).to.include.members(mounts.map(([name]: Part) => name));
         const place = new Map(mounts);
         expect(place.get(settings?.name ?? '')).to.equal('/etc/gatehouse');
         for (const { name, value } of env) {

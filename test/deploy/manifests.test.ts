@@ -17,18 +17,7 @@ const CADDY_HEALTH_INTERVAL = 1;
 const optionsOf = (block: string): string[] =>
   [...block.matchAll(/^ {4}(\w[^#\n]*\w)/gm)].map(([, option = '']) => option);
 
-interface ComposeService {
-  readonly image: string;
-  readonly volumes?: readonly string[];
-  readonly networks?: readonly string[];
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
-  readonly environment?: Readonly<Record<string, string>>;
-  readonly stop_grace_period?: string;
-  readonly user: string;
-  readonly cap_add?: readonly string[];
-  readonly tmpfs?: readonly string[];
-  readonly mem_limit: string;
-}
+type Part = ReturnType<typeof parse>;
 
 /** Additional capabilities of containers in compose.yaml. */
 const CAPABILITIES: Readonly<Record<string, readonly string[]>> = {
@@ -38,12 +27,12 @@ const CAPABILITIES: Readonly<Record<string, readonly string[]>> = {
 
 describe('compose.yaml', () => {
   const { services, volumes, networks } = parse(textOf('compose.yaml'), { merge: true });
-  const each = Object.entries<ComposeService>(services);
+  const each = Object.entries<Part>(services);
   const nodes = each.filter(([name]) => name === 'one' || name === 'two').map(([, node]) => node);
   const image = textOf('Dockerfile');
 
   it('compose.yaml names only existing files, and uses every volume and network', () => {
-    const mounted = each.flatMap(([, { volumes: own = [] }]) => own.map((volume) => volume.replace(/:.*/, '')));
+    const mounted = each.flatMap(([, { volumes: own = [] }]) => own.map((volume: string) => volume.replace(/:.*/, '')));
     const files = mounted.filter((source) => source.startsWith('.'));
     const named = mounted.filter((source) => !source.startsWith('.'));
     for (const file of files) expect(existsSync(path.join(ROOT, file)), file).to.equal(true);

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { operatorWith, type RunOperator } from '../operator/run-operator.ts';
 
-export interface Finding {
+interface Finding {
   readonly check: string;
   readonly status: string;
   readonly message: string;

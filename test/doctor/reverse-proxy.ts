@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { freePort } from '../support/programs.ts';
 
-export interface ProxyConduct {
+interface ProxyConduct {
   /** The port of the node; the proxy answers 502 if no server listens there. */
   leadTo: number;
   /**
@@ -12,15 +12,14 @@ export interface ProxyConduct {
    * connection; `append`: adds that address; `pass`: leaves the header unchanged.
    */
   forwardedFor: 'set' | 'append' | 'pass';
-  /** Replaces the Host header of the client. */
-  host?: string;
   /** Headers that the proxy removes from requests and responses. */
   dropped: readonly string[];
   /** Sends a POST to this path twice, and passes on the second answer. */
   repeats?: string;
   /** Answers each request for this path with the first answer that sets no cookie, as nginx does. */
   caches?: string;
-  strippedAttribute?: 'secure' | 'httponly' | undefined;
+  /** Removes the attribute Secure from cookies. */
+  isStrippingSecure?: boolean;
   /** How the proxy treats an event stream; by default it passes on each chunk at once. */
   stream?: 'buffer' | 'collect' | 'cut' | undefined;
   /** Called for an introspection request, which is then never answered. */
@@ -67,7 +66,6 @@ async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: Pro
   if (conduct.forwardedFor === 'append') {
     headers['x-forwarded-for'] = [before, from].filter(Boolean).join(', ');
   }
-  if (conduct.host !== undefined) headers.host = conduct.host;
   for (const name of conduct.dropped) delete headers[name];
   const send = (): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
@@ -87,9 +85,8 @@ async function pass(asked: IncomingMessage, answer: ServerResponse, conduct: Pro
   }
   const answered = await send();
   const kept = Object.entries(answered.headers).filter(([name]) => !conduct.dropped.includes(name));
-  const stripped = new RegExp(`; ${conduct.strippedAttribute}`, 'gi');
-  const cookies = answered.headers['set-cookie']?.map((line) => line.replace(stripped, ''));
-  const bared = conduct.strippedAttribute && cookies ? { 'set-cookie': cookies } : {};
+  const cookies = answered.headers['set-cookie']?.map((line) => line.replace(/; secure/gi, ''));
+  const bared = conduct.isStrippingSecure && cookies ? { 'set-cookie': cookies } : {};
   answer.writeHead(answered.statusCode ?? 0, { ...Object.fromEntries(kept), ...bared });
   const isStream = answered.headers['content-type'] === 'text/event-stream';
   if (!isStream || conduct.stream === undefined) answered.pipe(answer);

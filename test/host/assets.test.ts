@@ -7,6 +7,7 @@ import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl, clientCredentials } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { wordsOf } from '../support/words.ts';
 
 /** The header of today's browsers, which name gzip first. */
 const BROWSER = 'gzip, deflate, br, zstd';
@@ -107,27 +108,10 @@ describe('compressed files', () => {
   it('no page and no answer to a program is compressed, because its length would leak secrets in it', async () => {
     const person = await signedIn(on.service, on.seeded.other);
     const { id } = on.clients.confidential;
-    const pages = [
-      '/login',
-      '/errors',
-      '/errors/invalid_grant',
-      '/nothing-here',
-      '/forgot-password',
-      '/profile',
-      '/profile/oauth-clients',
-      '/profile/oauth-clients/new',
-      `/profile/oauth-clients/${id}`,
-      `/profile/oauth-clients/${id}/connect`,
-      `/profile/oauth-clients/${id}/secrets`,
-      `/profile/oauth-clients/${id}/test`,
-      '/profile/connections',
-      '/profile/organizations',
-      '/profile/api-keys',
-      '/profile/activity',
-      '/profile/security',
-      '/oauth/authorize?client_id=nope',
-      '/.well-known/oauth-authorization-server',
-    ];
+    const pages =
+      wordsOf(`/login /errors/invalid_grant /nothing-here /forgot-password /profile /profile/oauth-clients/${id}
+      /profile/oauth-clients/${id}/secrets /profile/api-keys /oauth/authorize?client_id=nope
+      /.well-known/oauth-authorization-server`);
     for (const path of pages) {
       const { headers } = await person.get(path, accepting(BROWSER));
       expect(headers.get('content-encoding'), path).to.equal(null);

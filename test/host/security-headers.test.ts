@@ -193,19 +193,19 @@ describe('security headers', () => {
 
 describe('security headers of an https issuer', () => {
   const start = startsOn();
+  const host = 'gatehouse.example';
+  let ask: (path: string, headers?: Record<string, string>) => Promise<RawAnswer>;
+  before(async () => {
+    const { settings } = await start({ settings: { issuer: `https://${host}` } });
+    ask = (path, headers) => rawRequest(settings.server.port, path, { headers: { host, ...headers } });
+  });
 
   it('a Host with the default port of the scheme names the issuer, too', async () => {
-    const { settings } = await start({ settings: { issuer: 'https://gatehouse.example' } });
-    const statusFor = async (host: string): Promise<number> =>
-      (await rawRequest(settings.server.port, METADATA, { headers: { host } })).status;
-    expect(await statusFor('gatehouse.example:443')).to.equal(200);
-    expect(await statusFor('gatehouse.example:80')).to.equal(421);
+    expect((await ask(METADATA, { host: 'gatehouse.example:443' })).status).to.equal(200);
+    expect((await ask(METADATA, { host: 'gatehouse.example:80' })).status).to.equal(421);
   });
 
   it('pages, JSON and assets make browsers use https for all later requests (HSTS)', async () => {
-    const service = await start({ settings: { issuer: 'https://gatehouse.example' } });
-    const ask = (path: string): Promise<RawAnswer> =>
-      rawRequest(service.settings.server.port, path, { headers: { host: 'gatehouse.example' } });
     const paths = ['/login', '/nothing', '/errors', '/oauth/authorize', METADATA, '/oauth/token'];
     for (const path of paths) {
       const { headers } = await ask(path);
@@ -214,15 +214,12 @@ describe('security headers of an https issuer', () => {
   });
 
   it('refusals that no page answers have the security headers, too', async () => {
-    const { settings } = await start({ settings: { issuer: 'https://gatehouse.example' } });
-    const host = 'gatehouse.example';
-    const long = { host, long: 'a'.repeat(40_000) };
     for (const [status, path, headers] of [
       [421, '/login', { host: 'elsewhere.example' }],
       [400, '//x@[/#', { host }],
-      [431, '/login', long],
+      [431, '/login', { long: 'a'.repeat(40_000) }],
     ] as const) {
-      const answer = await rawRequest(settings.server.port, path, { headers });
+      const answer = await ask(path, headers);
       expect(answer.status).to.equal(status);
       expect(answer.headers.get('strict-transport-security')).to.equal('max-age=63072000');
       expect(answer.headers.get('x-content-type-options')).to.equal('nosniff');

@@ -1,8 +1,6 @@
 /** Pushes lines to `POST /changes` as another system does, and reads the answers. */
 import type { LineAnswer } from '../../src/changes/push.ts';
-import { operatorOn, valueFrom } from '../operator/run-operator.ts';
-import type { startsOn, TestService } from '../support/service.ts';
-import { bodyOf, emptyDatabase, type Line } from './import-file.ts';
+import { bodyOf, type Line } from './import-file.ts';
 
 export const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
 export const SENDERS = { changes: [{ name: 'hr', secret: SECRET }] };
@@ -52,21 +50,4 @@ export async function push(
     : [];
   const results = answers.map(({ result, code }) => (result === 'refused' ? `${code}` : result));
   return { status: response.status, headers: response.headers, text, answers, results };
-}
-
-/** Starts a service for the suite, and empties its database before each test. */
-export function pushesTo(start: ReturnType<typeof startsOn>, settings = {}) {
-  let service: TestService;
-  before(async () => {
-    service = await start({ settings: { senders: SENDERS, ...settings } });
-  });
-  beforeEach(() => emptyDatabase(service.database));
-  const send = (...lines: (Line | string)[]) => push(service, lines);
-  return {
-    service: () => service,
-    send,
-    results: async (...lines: (Line | string)[]) => (await send(...lines)).results,
-    query: <Row extends object>(text: string) => service.database.query<Row>(text),
-    run: (words: string) => valueFrom(operatorOn(service.database), words),
-  };
 }

@@ -6,7 +6,8 @@ import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
-import { type Credentials, createPerson, type Person } from '../support/person.ts';
+import { createPerson, type Person } from '../support/person.ts';
+import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
 import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -56,12 +57,6 @@ describeInBrowser('pages in the browser', (visit) => {
   const press = (page: Page, name: string): Promise<void> =>
     page.getByRole('main').getByRole('button', { name }).first().click();
 
-  async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
-    await page.getByLabel('Email address').fill(email);
-    await page.getByLabel('Password', { exact: true }).fill(password);
-    await press(page, 'Sign in');
-  }
-
   /** Kinds of elements whose dark colors were looked at, by their tags and classes. */
   const seenInDark = new Set<string>();
 
@@ -108,14 +103,13 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectPage(page, 'Check your email');
     });
 
-    it('the pages for authorizing a client and for signing out are accessible and fit on a phone', async () => {
+    // `pages.test.ts` looks at those before.
+    it('the pages after an approval and for signing out are accessible and fit on a phone', async () => {
       const { page } = await visit(axe.PHONE);
+      const own = createPerson(on.issuer);
+      await own.signIn(person);
+      await enterAs(page, on.issuer, own);
       await page.goto(requestUrl(client));
-      await signIn(page, { ...person, password: 'seven red forklifts' });
-      await page.getByText('Wrong email address or password.').waitFor();
-      await expectPage(page, `Sign in to continue to ${LONG}`);
-      await signIn(page, person);
-      await expectPage(page, `Allow ${LONG} to access your warehouses?`);
       await press(page, 'Approve');
       await page.waitForURL(`${partner.origin}/**`);
       await page.goBack();
@@ -186,7 +180,6 @@ describeInBrowser('pages in the browser', (visit) => {
       const connection = `/profile/connections/${client.id}`;
       await expectPages(page, {
         '/profile': 200,
-        '/profile/connections': 200,
         [connection]: 200,
         [`${connection}/disconnect`]: 200,
         '/profile/api-keys/created': 200,
@@ -203,9 +196,6 @@ describeInBrowser('pages in the browser', (visit) => {
       await press(page, 'Create API key');
       await page.getByRole('alert').waitFor();
       await expectAccessible(page);
-      await page.getByLabel('Name').fill(LONG);
-      await press(page, 'Create API key');
-      await expectPage(page, 'Your new API key');
       for (const url of [connection, '/profile/api-keys']) {
         await page.goto(`${on.issuer}${url}`);
         if (url !== connection)
@@ -256,6 +246,31 @@ describeInBrowser('pages in the browser', (visit) => {
       await page.getByLabel('Redirect URI 1').fill('http://app.example/cb');
       await press(page, 'Create OAuth Client');
       await expectPage(page, 'Your new OAuth client');
+    });
+
+    // Only the texts differ from the pages above.
+    it('pages in German and in the made-up language, whose texts are longer, fit on a phone', async () => {
+      const own = `/profile/oauth-clients/${client.id}`;
+      const parts = ['', '/connect', '/settings', '/secrets', '/problems', '/links', '/test', '/delete'];
+      const developers = ['/profile/oauth-clients', '/profile/oauth-clients/new', ...parts.map((part) => own + part)];
+      const profile = ['', '/connections', `/connections/${client.id}`, '/organizations', '/security', '/activity'];
+      const paths = [...developers, '/errors', '/errors/invalid_grant', ...profile.map((part) => `/profile${part}`)];
+      const look = async (language: string, ...paths: readonly string[]): Promise<void> => {
+        await on.service.accounts.setLanguage(person.accountId, language);
+        const { page, problems } = await visit(axe.PHONE);
+        await enterAs(page, on.issuer, session);
+        for (const path of [...paths, requestUrl(client)]) {
+          await page.goto(new URL(path, on.issuer).href);
+          expect(await page.getAttribute('html', 'lang')).to.equal(language);
+          await axe.expectFitting(page, `${language} ${path}`);
+          expect(problems).to.deep.equal([]);
+        }
+      };
+      await look('de', ...paths);
+      // One page of each kind: a list, one entry, a form, and words about all.
+      await pseudoLanguage(() =>
+        look(PSEUDO, '/profile', '/profile/oauth-clients', `${own}/settings`, '/profile/security'),
+      );
     });
   });
 });

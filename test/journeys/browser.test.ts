@@ -44,12 +44,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await signInButton(page).click();
   }
 
-  /** Opens an authorization request, signs in, and waits for the consent page. */
-  async function signInToConsent(page: Page, parameters: Parameters = {}): Promise<void> {
-    await page.goto(requestUrl(parameters));
-    await signIn(page, on.seeded.person);
-    await heading(page, CONSENT).waitFor();
-  }
   async function signInBefore(page: Page): Promise<void> {
     const person = createPerson(on.issuer);
     await person.signIn(on.seeded.person);
@@ -122,18 +116,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect(scriptProblems(visitor)).to.deep.equal([]);
   });
 
-  it('sign-in, consent and sign-out work without JavaScript', async () => {
-    const { page } = await visit({ javaScript: false });
-    await signInToConsent(page);
-    await approve(page);
-    await page.goto(`${on.issuer}/profile`);
-    await page.locator('.account > summary').click();
-    await page.getByRole('button', { name: 'Sign out' }).click();
-    await heading(page, 'You are signed out').waitFor();
-    await page.goto(`${on.issuer}/profile`);
-    await signInButton(page).waitFor();
-  });
-
   it('at the callback of the client a popup can still reach its opener', async () => {
     const { page } = await visit();
     await page.goto(`${plain.origin}/`);
@@ -146,14 +128,5 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     await popup.getByText('connected').waitFor();
     // A page with Cross-Origin-Opener-Policy on the way would have removed the opener for good.
     expect(await popup.evaluate('window.opener?.location.href')).to.equal(`${plain.origin}/`);
-  });
-
-  it('no page can be embedded in a frame of another site', async () => {
-    const { page } = await visit();
-    await page.goto(`${plain.origin}/`);
-    const addresses = [requestUrl(), `${on.issuer}/login`];
-    await page.setContent(addresses.map((url) => `<iframe src="${url}"></iframe>`).join(''));
-    const drawn = await Promise.all(page.frames().map((frame) => frame.locator('form').count()));
-    expect(drawn).to.deep.equal([0, 0, 0]);
   });
 });

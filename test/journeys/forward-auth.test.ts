@@ -163,6 +163,8 @@ describe('GET /oauth/verify', () => {
 
 interface Proxy extends Requirement {
   readonly name: string;
+  /** A line of the configuration, and the line that the docs add after it so that a preflight gets 401. */
+  readonly preflights: readonly [after: string, line: string];
   configure(place: { folder: string; port: number; values: Readonly<Record<string, string>> }): readonly string[];
 }
 
@@ -177,6 +179,7 @@ const blockOf = (language: string, values: Readonly<Record<string, string>>): st
 const PROXIES: readonly Proxy[] = [
   {
     ...nginx,
+    preflights: ['    internal;', 'proxy_set_header Access-Control-Request-Method "";'],
     configure({ folder, port, values }) {
       // Without TLS, which has no part in this.
       const block = blockOf('nginx', {
@@ -191,6 +194,7 @@ const PROXIES: readonly Proxy[] = [
   },
   {
     ...caddy,
+    preflights: ['      uri /oauth/verify', 'header_up -Access-Control-Request-Method'],
     configure({ folder, port, values }) {
       const site = { 'api.example.com {': `http://localhost:${port} {` };
       const block = blockOf('caddy', { ...values, ...site });
@@ -226,7 +230,7 @@ for (const proxy of PROXIES) {
     after(opened.closeAll);
 
     /** Starts the documented proxy. @returns its port */
-    async function startProxy(gatehouse: string, client: TestClient): Promise<number> {
+    async function startProxy(gatehouse: string, client: TestClient, more = {}): Promise<number> {
       const folder = temporaryDirectory('forward-auth');
       const listens = await freePort();
       const args = proxy.configure({
@@ -237,6 +241,7 @@ for (const proxy of PROXIES) {
           '10.0.0.1:3000': gatehouse,
           'auth.example.com': new URL(on.issuer).host,
           'Basic Z2F0ZV9jaV8…': basic(client),
+          ...more,
         },
       });
       const environment = { PATH: process.env.PATH, HOME: folder };
@@ -326,6 +331,14 @@ for (const proxy of PROXIES) {
       expect(preflight.received?.['x-gatehouse-sub'] || undefined).to.equal(undefined);
       const pretended = await call(undefined, { ...asked, 'x-forwarded-method': 'OPTIONS' });
       expect([pretended.status, pretended.received]).to.deep.equal([401, undefined]);
+
+      const [after, line] = proxy.preflights;
+      expect(DOCS).to.include(`\`${line}\``);
+      const address = `127.0.0.1:${on.service.settings.server.port}`;
+      const strict = await startProxy(address, on.clients.resourceServer, { [after]: `${after}\n${line}` });
+      const refused = await call(undefined, asked, strict, 'OPTIONS');
+      expect([refused.status, refused.received]).to.deep.equal([401, undefined]);
+      expect((await call(tokens.person, {}, strict)).status).to.equal(200);
     });
 
     it('no call passes if the secret of the proxy is wrong, or if the service is away', async () => {

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { createIntrospector } from '../../modules/node/src/introspector.ts';
 import { type RefreshChain, refreshChain } from '../many-nodes/refresh-chains.ts';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
-import { basic, clientCredentials, exchangeCode, introspect } from '../support/oauth.ts';
+import { basic, clientCredentials, introspect } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import type { Seed } from '../support/seed.ts';
 
@@ -24,7 +24,7 @@ export interface RollingLoad {
   start(requestsPerSecond: number): void;
   /** Ends the streams, and resolves when every request is answered. */
   stop(): Promise<void>;
-  /** Refreshes each chain and introspects each exchanged token. @throws if one is not valid. */
+  /** Refreshes each chain. @throws if one is not valid */
   expectAllValid(): Promise<void>;
 }
 
@@ -60,8 +60,7 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     onFailure: () => {},
   });
 
-  const exchanged: string[] = [];
-  const requests = requestsOf({ issuer, clients, partner, chains, accessToken, api, exchanged });
+  const requests = requestsOf({ issuer, clients, partner, chains, accessToken, api });
   const failures: Failure[] = [];
   const stopping = new AbortController();
   const inProgress = new Set<Promise<void>>();
@@ -149,7 +148,6 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
         await chain.next();
         expect(chain.length, 'refreshes').to.equal(length + 1);
       }
-      for (const token of exchanged) expect(await partner.isActive(token)).to.equal(true);
       stopWatching();
     },
   };
@@ -165,10 +163,8 @@ function requestsOf(parts: {
   readonly chains: readonly RefreshChain[];
   readonly accessToken: string;
   readonly api: ReturnType<typeof createIntrospector>;
-  /** Filled with the access token of each exchange. */
-  readonly exchanged: string[];
 }): readonly Request[] {
-  const { issuer, clients, partner, accessToken, api, exchanged } = parts;
+  const { issuer, clients, partner, accessToken, api } = parts;
   const idle = [...parts.chains];
   return [
     [
@@ -202,15 +198,6 @@ function requestsOf(parts: {
       async () => {
         const { status, html } = await partner.browser.get('/profile');
         expect(status, /<h1[^>]*>(.*?)<\/h1>/.exec(html)?.[1]).to.equal(200);
-      },
-    ],
-    [
-      'exchange',
-      async () => {
-        const code = await partner.code(clients.confidential);
-        const { status, body, text } = await exchangeCode(issuer, clients.confidential, code);
-        expect(status, text).to.equal(200);
-        exchanged.push(String(body.access_token));
       },
     ],
     [

@@ -34,8 +34,10 @@ describeInBrowser('the values that users enter', (visit) => {
       await page.getByLabel('Name').fill('Stock Sync');
       await page.getByLabel('Redirect URI 1').fill(`${REDIRECT_URI}#fragment`);
       await page.getByRole('button', { name: 'Add another' }).click();
+      if (javaScript) await page.locator('#redirect-uri-2:focus').waitFor();
       await page.getByLabel('Redirect URI 2').fill(`${REDIRECT_URI}/2`);
-      await page.getByRole('button', { name: 'Create OAuth Client' }).click();
+      // It sends the form, and adds no third row.
+      await page.getByLabel('Redirect URI 2').press('Enter');
       await page.getByText('Redirect URI 1:').waitFor();
       await eventually(async () => expect(await focused(page)).to.equal('redirect-uri-1'));
       await page.getByLabel('Redirect URI 1').fill(REDIRECT_URI);
@@ -51,6 +53,13 @@ describeInBrowser('the values that users enter', (visit) => {
       expect(await page.locator('[aria-invalid]').count()).to.equal(0);
       await page.goBack();
       await heading(page, 'Create OAuth Client').waitFor();
+
+      await page.getByLabel('Name').fill('Typed');
+      await page.getByLabel('Redirect URI 1').fill(REDIRECT_URI);
+      await page.getByRole('button', { name: 'Add another' }).click();
+      await page.getByRole('button', { name: 'Remove (Redirect URI 2)' }).click();
+      await page.getByLabel('Redirect URI 2').waitFor({ state: 'detached' });
+      expect(await page.getByLabel('Name').inputValue()).to.equal('Typed');
     });
   }
 

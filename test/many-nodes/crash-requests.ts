@@ -1,15 +1,8 @@
-/** Requests of clients that change something. */
+/** Requests of clients that change something. Other requests that end an authorization end it by the same function. */
 import { expect } from 'chai';
 import { readValue } from '../../src/authorizations/token-formats.ts';
 import { type Tokens, tokensOf } from '../provider/partner-tokens.ts';
-import {
-  clientCredentials,
-  exchangeCode,
-  postForm,
-  refresh,
-  revokeCurrent,
-  type TestClient,
-} from '../support/oauth.ts';
+import { clientCredentials, exchangeCode, postForm, refresh, type TestClient } from '../support/oauth.ts';
 import type { TestService } from '../support/service.ts';
 import type { CrashWorld } from './crash-world.ts';
 import type { Attempt, Operation } from './crashes.ts';
@@ -69,29 +62,10 @@ const revocation = endingByClient('client_revoked', async (world, client, issuer
   return { ...tokens, act, retry: act };
 });
 
-const revocationOfCurrentToken = endingByClient('client_revoked', async (world, client, issuer) => {
-  const tokens = await world.partner.tokens(client);
-  const revoke = () => revokeCurrent(issuer, tokens.accessToken);
-  // Accept 401, which says that the token is inactive already.
-  return {
-    ...tokens,
-    act: () => expectStatus(revoke(), 204),
-    retry: () => expectStatus(revoke(), 204, 401),
-  };
-});
-
 const replayOfCode = endingByClient('code_replayed', async (world, client, issuer) => {
   const code = await world.partner.code(client);
   const act = () => expectStatus(exchangeCode(issuer, client, code), 400);
   return { ...tokensOf(await exchangeCode(issuer, client, code)), act, retry: act };
-});
-
-const replayOfRefreshToken = endingByClient('refresh_token_replayed', async (world, client, issuer) => {
-  const first = await world.partner.tokens(client);
-  const second = tokensOf(await refresh(issuer, client, first.refreshToken));
-  const tokens = tokensOf(await refresh(issuer, client, second.refreshToken));
-  const act = () => expectStatus(refresh(issuer, client, first.refreshToken), 400);
-  return { ...tokens, act, retry: act };
 });
 
 const revocationOfMachineToken: Operation = async (world) => {
@@ -178,8 +152,6 @@ export const REQUESTS: Readonly<Record<string, Operation>> = {
   'a code exchange': exchange,
   'a refresh': refreshing,
   'a revocation (RFC 7009)': revocation,
-  'a revocation of the current token': revocationOfCurrentToken,
   'a revocation of a machine token': revocationOfMachineToken,
   'a replay of a code': replayOfCode,
-  'a replay of a refresh token': replayOfRefreshToken,
 };

@@ -45,16 +45,12 @@ export class CrashWorld {
     });
   }
 
-  static async open(deployment: 'postgres' | 'postgres+redis'): Promise<CrashWorld> {
+  static async open(): Promise<CrashWorld> {
     const port = await freePort();
     const urls = { issuer: `http://localhost:${port}` };
-    const survivor = await startTestService({ deployment, settings: SETTINGS });
-    const { databaseUrl, redisUrl } = survivor.settings.storage;
-    const stores = {
-      ...(databaseUrl !== undefined && { databaseUrl }),
-      ...(redisUrl !== undefined && { redisUrl }),
-    };
-    const lifeline = await createLifeline({ ...urls, ...stores });
+    const survivor = await startTestService({ deployment: 'postgres+redis', settings: SETTINGS });
+    const { databaseUrl = '', redisUrl = '' } = survivor.settings.storage;
+    const lifeline = await createLifeline({ ...urls, databaseUrl, redisUrl });
     const { issuer, ...storage } = lifeline.urls;
     const settings = { issuer, server: { port }, storage };
     const node = await startTestService({ sharing: survivor, settings });

@@ -1,13 +1,13 @@
-/** A node that is ready can be stopped without losing a request; `rolling-restarts.slow.ts` stops nodes under load. */
-import { once } from 'node:events';
-import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
+/**
+ * A node that is ready can be stopped without losing a request. `main.test.ts` stops one in the middle of a request, and
+ * `rolling-restarts.slow.ts` stops nodes under load.
+ */
 import { expect } from 'chai';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
-import { launchNode, startNode } from './running-node.ts';
+import { launchNode } from './running-node.ts';
 
 describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => {
   const start = startsOn('postgres+redis');
@@ -43,32 +43,6 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
     expect(atOnce).to.equal('no connection');
     await node.waitUntil(async () => expect((await node.readyz()).status).to.equal(200));
     process.kill(node.pid, 'SIGTERM');
-    expect(await node.exitCode, node.output()).to.equal(0);
-  });
-
-  it('a request whose body arrives after SIGTERM is answered, and its connection closed', async () => {
-    const node = await startNode({ sharing: service });
-    const body = 'email=ada%40demo.test&password=wrong';
-    const headers = {
-      'content-type': 'application/x-www-form-urlencoded',
-      'content-length': body.length,
-      // The interim response shows that the node is processing the request.
-      expect: '100-continue',
-    };
-    const asked = request({ host: 'localhost', port: node.port, path: '/login', method: 'POST', headers });
-    asked.flushHeaders();
-    await once(asked, 'continue');
-    process.kill(node.pid, 'SIGTERM');
-    const readiness = () =>
-      node.readyz().then(
-        ({ status }) => status,
-        () => 'no connection',
-      );
-    await node.waitUntil(async () => expect(await readiness()).not.to.equal(200));
-    asked.end(body);
-    const [response] = await once(asked, 'response');
-    await text(response);
-    expect([response.statusCode, response.headers.connection]).to.deep.equal([403, 'close']);
     expect(await node.exitCode, node.output()).to.equal(0);
   });
 });

@@ -1,13 +1,14 @@
 /** The suites of an upgrade: one deployment whose nodes run the previous or the present version. */
 import { writeFileSync } from 'node:fs';
+import { Agent, createServer, request } from 'node:http';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { operatorWith, type RunOperator } from '../operator/run-operator.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { freePort } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
-import { type Balancer, startBalancer } from './balancer.ts';
 import { CARRIED_OVER, type World } from './carried-over/carried-over.ts';
 import { setUpWorld, startAll, type Unfinished } from './carried-over/world.ts';
 import { HAS_WAY_BACK, PREVIOUS_VERSION } from './previous-version.ts';
@@ -22,7 +23,7 @@ export type Version = 'previous' | 'present';
  */
 export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, string>>>) {
   const parts = {} as {
-    balancer: Balancer;
+    balancer: Awaited<ReturnType<typeof startBalancer>>;
     upstream: Upstream;
     environment: Readonly<Record<string, string>>;
     settings: string;
@@ -93,7 +94,41 @@ export function mixedDeployment(storesOf: () => Promise<Readonly<Record<string, 
   };
 }
 
-export type MixedDeployment = ReturnType<typeof mixedDeployment>;
+type MixedDeployment = ReturnType<typeof mixedDeployment>;
+
+/** Starts a proxy that stands for a load balancer: it passes all requests to the node that is to answer them. */
+async function startBalancer(port: number) {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 32 });
+  let target: RunningNode | undefined;
+
+  const server = createServer((incoming, outgoing) => {
+    const { method, url: path, headers } = incoming;
+    const refuse = (): void => void outgoing.writeHead(502).end('no node answered');
+    if (!target) return refuse();
+    const { connection: _, ...kept } = headers;
+    const options = { host: 'localhost', port: target.port, method, path, headers: kept, agent };
+    const asking = request(options, async (response) => {
+      const { connection: __, 'keep-alive': ___, 'transfer-encoding': ____, ...others } = response.headers;
+      outgoing.writeHead(response.statusCode ?? 0, others).end(await text(response));
+    });
+    asking.on('error', refuse);
+    incoming.pipe(asking);
+  });
+  await new Promise<void>((resolve) => server.listen(port, 'localhost', resolve));
+
+  return {
+    issuer: `http://localhost:${port}`,
+    /** Passes further requests to this node; without one they are answered 502. */
+    serve(node?: RunningNode) {
+      target = node;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      agent.destroy();
+    },
+  };
+}
 
 /** Returns the settings file, which is the same for both versions. */
 function settingsFor({ settings }: Upstream): string {

@@ -19,7 +19,7 @@ export interface RunningNode extends Program {
   readyz(): Promise<{ status: number; body: Readonly<Record<string, unknown>> }>;
 }
 
-export interface NodeOptions {
+interface NodeOptions {
   /** A service whose stores and keys the node shares; without it, `environment` must name them. */
   readonly sharing?: TestService;
   /** The `src/main.ts` to run. Default: that of this checkout. */

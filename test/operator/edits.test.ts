@@ -1,13 +1,25 @@
 import { userInfo } from 'node:os';
 import { expect } from 'chai';
 import { fileWith } from '../config/configuration.ts';
+import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { introspect } from '../support/oauth.ts';
+import { introspect, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { keysOf, operatorFor, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
+import { takeRecords } from './operator-suite.ts';
+import {
+  expectWrongUsage,
+  keysOf,
+  operatorFor,
+  operatorWith,
+  refusalFrom,
+  storesOf,
+  valueFrom,
+} from './run-operator.ts';
+
+const FROM = { address: '192.0.2.1', browser: '' };
 
 type Row = Readonly<Record<string, unknown>>;
 const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id);
@@ -20,6 +32,125 @@ describe('operator edits, on a running service', () => {
   const latest = async (action: string) => (await value(`audit --action ${action} --limit 1`))[0];
   const answered = async (token: string) => (await introspect(on.issuer, on.clients.resourceServer, token)).body;
   const reached = async (token: string) => JSON.stringify((await answered(token)).organizations);
+
+  /** The service is notified of an end a moment after the command. */
+  const expectEnded = (token: string) =>
+    eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
+
+  // The first test, because it counts what lists contain.
+  it('each list command has pages, and its --match searches every column', async () => {
+    for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
+      await on.partner.tokens(client);
+    }
+    const { accountId, email } = on.seeded.person;
+    const { organization, warehouse } = on.seeded;
+    await value(`accounts add --email ÄRGER@example.test --name Ärger --invite`);
+    await value(`clients suspend ${on.clients.public.id}`);
+    await value(`organizations update ${organization.id} --external-id O-1`);
+    await value(`warehouses update ${warehouse.id} --external-id W-1`);
+    const { id: bergen } = await value(`warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`);
+    const today = new Date().toISOString().slice(0, 8);
+    const lists: [words: string, found: readonly string[], from: number][] = [
+      ['accounts list', [accountId, 'GRACE@', 'grace PERS', 'Active', 'ärger', 'no password'], 3],
+      ['clients list', ['gate_ci_', 'MACHINE', 'night sync', 'Oscar', '(operator)', 'suspended'], 6],
+      ['organizations list', [organization.id, 'NORTHERN', 'o-1'], 2],
+      ['warehouses list', [bergen, 'rotter', 'ELSEWHERE', 'w-1'], 2],
+      [`connections list --account ${email}`, [`${accountId}/`, 'GRACE', 'route', today, 'never'], 2],
+      [`memberships list --organization ${organization.id}`, [accountId, 'night sync (m', 'member'], 2],
+      [`memberships list --warehouse ${warehouse.id}`, ['grace', 'READ,write', 'active'], 1],
+    ];
+    for (const [list, found, size] of lists) {
+      const all = idsOf(await value(list));
+      expect(all, list).to.have.length(size);
+      const pages: unknown[] = [];
+      for (const after of ['', ...all.map((id) => ` --after ${id}`)]) {
+        pages.push(...idsOf(await value(`${list} --limit 1${after}`)));
+      }
+      expect(pages, list).to.deep.equal(all);
+      for (const word of found) {
+        const { length } = await value([...list.split(' '), '--match', word]);
+        expect(length, `${list} --match ${word}`).to.be.within(1, size);
+      }
+      expect(await value(`${list} --match nothing-like-it`), list).to.deep.equal([]);
+    }
+    expect(idsOf(await value('clients list --suspended'))).to.deep.equal([on.clients.public.id]);
+    const owned = await value(`clients list --owner ${on.seeded.other.email} --kind confidential`);
+    expect(idsOf(owned)).to.deep.equal([on.clients.confidential.id]);
+    const of = `memberships list --organization ${organization.id}`;
+    expect(await value(`${of} --role owner`)).to.deep.equal([]);
+    // People read of a page that it is one, and of nothing why.
+    const [first] = await value('clients list');
+    expect((await run('clients list --limit 1')).output).to.include(`There are 5 more: add --after ${first.id}`);
+    expect((await run('clients list --match nothing-like-it')).output).to.include('Nothing matches these options.');
+    expect((await run('audit --limit 1')).output).to.match(/older entries: add --before \d+/);
+  });
+
+  it('an operator can end one connection, and no other of the same user or client', async () => {
+    const { person, other } = on.seeded;
+    const { confidential, otherConfidential } = on.clients;
+    const oscar = partnerTokens(on.issuer, { ...on.seeded, person: other });
+    const mine = await on.partner.tokens(confidential);
+    const also = await on.partner.tokens(otherConfidential);
+    const theirs = await oscar.tokens(confidential);
+    const words = `connections end ${person.accountId}/${confidential.id}`;
+    await takeRecords(on.service.database);
+    expect((await refusal(words)).code).to.equal('confirmation_needed');
+    expect(await on.partner.isActive(mine.accessToken)).to.equal(true);
+    expect(await value(`${words} --yes`)).to.include({ email: person.email, ended: true });
+    await expectEnded(mine.accessToken);
+    expect((await refresh(on.issuer, confidential, mine.refreshToken)).status).to.equal(400);
+    for (const { accessToken } of [also, theirs]) {
+      expect(await on.partner.isActive(accessToken)).to.equal(true);
+    }
+    expect((await refusal(`${words} --yes`)).code).to.equal('connection_unknown');
+    expect((await takeRecords(on.service.database)).map(({ action }) => action)).to.deep.equal(['disconnected']);
+
+    const [left] = await value(`connections list --account ${person.email}`);
+    expect(await value(`connections end ${left.id} --yes`)).to.include({ id: left.id });
+    await expectEnded(also.accessToken);
+    expect(await on.partner.isActive(theirs.accessToken)).to.equal(true);
+    await expectWrongUsage(run, ['connections end', 'connections end nonsense', `connections end ${left.id}/more`]);
+  });
+
+  it('an operator can list API keys and revoke one by its id, and never sees the key itself', async () => {
+    const { person, other } = on.seeded;
+    const add = (accountId: string, name: string) =>
+      on.service.apiKeys.add({ accountId, name, expiresInDays: 30 }, FROM);
+    const [leaked, kept, theirs] = [
+      await add(person.accountId, 'Export'),
+      await add(person.accountId, 'Import'),
+      await add(other.accountId, 'Theirs'),
+    ];
+    const answer = await run('api-keys list --json');
+    for (const { value } of [leaked, kept, theirs]) expect(answer.output).not.to.contain(value);
+    expect(JSON.parse(answer.output)).to.have.length(3);
+    const listed = await value(`api-keys list --account ${person.email} --match export`);
+    expect(listed).to.have.length(1);
+    expect(listed[0]).to.deep.include({
+      id: leaked.key.id,
+      email: person.email,
+      name: 'Export',
+      expired: false,
+      last_four: leaked.value.slice(-4),
+      last_used_at: null,
+    });
+
+    const words = `api-keys revoke ${leaked.key.id}`;
+    expect((await refusal(words)).code).to.equal('confirmation_needed');
+    expect(await on.partner.isActive(leaked.value)).to.equal(true);
+    expect(await value(`${words} --yes`)).to.include({ revoked: true, email: person.email });
+    await expectEnded(leaked.value);
+    for (const { value } of [kept, theirs]) expect(await on.partner.isActive(value)).to.equal(true);
+    for (const id of [leaked.key.id, 'key_0000000000000000', kept.value]) {
+      expect((await refusal(`api-keys revoke ${id} --yes`)).code).to.equal('api_key_unknown');
+    }
+    const { output, errors } = await run(`api-keys revoke ${kept.value} --yes`);
+    expect(output + errors, 'the value of a key, given instead of its id').not.to.contain(kept.value);
+    for (const { email } of [other, person]) await value(`revoke --account ${email} --yes`);
+    await eventually(async () => {
+      expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
+    });
+  });
 
   it('deleting a warehouse or organization lists what is lost, and ends all access to it', async () => {
     const { organization, warehouse, elsewhere } = on.seeded;
@@ -156,61 +287,6 @@ describe('operator edits, on a running service', () => {
     const refused = await refusal(`clients update ${on.clients.machine.id} --redirect-uri ${uri}`);
     expect(refused.code).to.equal('client_invalid');
     expect((await latest('client_changed')).details.redirect_uris).to.deep.equal([uri]);
-  });
-});
-
-describe('operator list commands', () => {
-  const on = startSeeded();
-
-  it('each list command has pages, and its --match searches every column', async () => {
-    const value = (words: string) => valueFrom(operatorFor(on.service), words);
-    for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
-      await on.partner.tokens(client);
-    }
-    const { accountId, email } = on.seeded.person;
-    const { organization, warehouse } = on.seeded;
-    await value(`accounts add --email ÄRGER@example.test --name Ärger --invite`);
-    await value(`clients suspend ${on.clients.public.id}`);
-    await value(`organizations update ${organization.id} --external-id O-1`);
-    await value(`warehouses update ${warehouse.id} --external-id W-1`);
-    const { id: bergen } = await value(`warehouses add --organization ${on.seeded.elsewhere.id} --name Bergen`);
-    const today = new Date().toISOString().slice(0, 8);
-    const lists: [words: string, found: readonly string[], from: number][] = [
-      ['accounts list', [accountId, 'GRACE@', 'grace PERS', 'Active', 'ärger', 'no password'], 3],
-      ['clients list', ['gate_ci_', 'MACHINE', 'night sync', 'Oscar', '(operator)', 'suspended'], 6],
-      ['organizations list', [organization.id, 'NORTHERN', 'o-1'], 2],
-      ['warehouses list', [bergen, 'rotter', 'ELSEWHERE', 'w-1'], 2],
-      [`connections list --account ${email}`, [`${accountId}/`, 'GRACE', 'route', today, 'never'], 2],
-      [`memberships list --organization ${organization.id}`, [accountId, 'night sync (m', 'member'], 2],
-      [`memberships list --warehouse ${warehouse.id}`, ['grace', 'READ,write', 'active'], 1],
-    ];
-    for (const [list, found, size] of lists) {
-      const all = idsOf(await value(list));
-      expect(all, list).to.have.length(size);
-      const pages: unknown[] = [];
-      for (const after of ['', ...all.map((id) => ` --after ${id}`)]) {
-        pages.push(...idsOf(await value(`${list} --limit 1${after}`)));
-      }
-      expect(pages, list).to.deep.equal(all);
-      for (const word of found) {
-        const { length } = await valueFrom(operatorFor(on.service), [...list.split(' '), '--match', word]);
-        expect(length, `${list} --match ${word}`).to.be.within(1, size);
-      }
-      expect(await value(`${list} --match nothing-like-it`), list).to.deep.equal([]);
-    }
-    expect(idsOf(await value('clients list --suspended'))).to.deep.equal([on.clients.public.id]);
-    const owned = await value(`clients list --owner ${on.seeded.other.email} --kind confidential`);
-    expect(idsOf(owned)).to.deep.equal([on.clients.confidential.id]);
-    const of = `memberships list --organization ${organization.id}`;
-    expect(await value(`${of} --role owner`)).to.deep.equal([]);
-    // People read of a page that it is one, and of nothing why.
-    const operator = operatorFor(on.service);
-    const [first] = await value('clients list');
-    expect((await operator('clients list --limit 1')).output).to.include(`There are 5 more: add --after ${first.id}`);
-    expect((await operator('clients list --match nothing-like-it')).output).to.include(
-      'Nothing matches these options.',
-    );
-    expect((await operator('audit --limit 1')).output).to.match(/older entries: add --before \d+/);
   });
 });
 

@@ -6,16 +6,16 @@ import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { readAssignments, readEnvironmentFile } from '../../src/operator/environment-file.ts';
 import { COMPILE_CACHE, runsAsRoot } from '../support/programs.ts';
-import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { storesOf } from './run-operator.ts';
+import { setUpOperator } from './operator-suite.ts';
+import { variablesOf } from './run-operator.ts';
 
 /** A symbolic link, as in /usr/local/bin. */
 const GATEHOUSE = path.join(temporaryDirectory('link'), 'gatehouse');
 symlinkSync(path.join(import.meta.dirname, '../../bin/gatehouse'), GATEHOUSE);
 
 describe('gatehouse on a machine with systemd', () => {
-  const on = startSeeded();
+  const { parts } = setUpOperator();
   const folder = temporaryDirectory('gatehouse');
 
   /** @param shown the output of `systemctl show` for the unit. */
@@ -42,16 +42,16 @@ describe('gatehouse on a machine with systemd', () => {
 
   it('`gatehouse` uses the stores in the environment file of the systemd unit', async () => {
     const words = ['organizations', 'add', '--name', 'Harbour'];
-    const answer = await gatehouse(unit(storesOf(on.service)), words);
+    const answer = await gatehouse(unit(variablesOf(parts().database)), words);
     expect(answer, answer.errors).to.have.property('exitCode', 0);
     expect(answer.errors).to.match(/^Acting on /);
-    const rows = await on.service.database.query<{ name: string }>('SELECT name FROM organizations');
+    const rows = await parts().database.query<{ name: string }>('SELECT name FROM organizations');
     expect(rows.map(({ name }) => name)).to.include('Harbour');
   });
 
   it('`gatehouse` prefers the stores in its own environment to those of the systemd unit', async () => {
     const data = path.join(folder, 'elsewhere');
-    const shown = unit(storesOf(on.service));
+    const shown = unit(variablesOf(parts().database));
     const answer = await gatehouse(shown, ['accounts', 'list'], { GATEHOUSE_DATA_DIR: data });
     expect(answer.exitCode).to.equal(2);
     expect(answer.errors).to.contain(data);

@@ -3,12 +3,14 @@ import pg from 'pg';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect, refresh, type TestClient } from '../support/oauth.ts';
-import { addPerson } from '../support/seed.ts';
+import { addPerson, addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
+import type { Overrides } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/connections';
+const SUPPORT = 'https://www.acme.example/help';
 const UNUSED = '1 app has not been used for 90 days.';
 
 /** @returns the statements that this process sends to PostgreSQL meanwhile. */
@@ -27,7 +29,8 @@ async function statementsDuring(work: () => Promise<unknown>): Promise<string[]>
 }
 
 describe('the page of connections', () => {
-  const on = startSeeded();
+  let found: Overrides = {};
+  const on = startSeeded({ reloaded: () => found });
   let person: SignedInPerson;
 
   before(async () => {
@@ -170,5 +173,38 @@ describe('the page of connections', () => {
     // Not those of jobs that run at this moment.
     const ofPage = sent.filter((text) => /\b(accounts|connections|barred_clients)\b/.test(text));
     expect(ofPage.length, ofPage.join('\n')).to.be.within(1, 6);
+  });
+
+  it('the pages of consent and of a connection lead to the operator if something is wrong with the app', async () => {
+    const app = await addTestClient(on.service, 'Parcel Maps');
+    const request = authorizationUrl(on.issuer, app);
+    const consent = await person.open(request);
+    const plain = 'Something wrong with this app? Tell the operator of this service';
+    expect(textOf(consent.html)).to.include(plain);
+    await person.follow(await person.submit(consent, { decision: 'approve' }));
+    const path = `/profile/connections/${app.id}`;
+    expect(textOf((await person.get(path)).html)).to.include(plain);
+    found = { brand: { support: SUPPORT } };
+    await on.service.reload();
+    const link =
+      `Something wrong with this app? <a href="${SUPPORT}" target="_blank" ` +
+      'rel="noopener noreferrer"><bdi>Tell the operator of this service</bdi></a>';
+    const again = await person.open(new URL(`${request}&prompt=consent`));
+    for (const { html } of [again, await person.get(path)]) expect(html).to.include(link);
+    found = {};
+    await on.service.reload();
+  });
+
+  it('the consent page warns of a new client, but not of a client of the operator', async () => {
+    const asked = async (of: TestClient): Promise<string> =>
+      textOf((await person.open(authorizationUrl(on.issuer, of, { prompt: 'consent' }))).html);
+    const owned = await addTestClient(on.service, 'Free Maps', { ownerAccountId: on.seeded.other.accountId });
+    expect(await asked(owned)).to.include(
+      'Do you know this app? Approve it only if you expected it to ask you. ' +
+        'Registered today · connected by no one yet · not checked by the operator',
+    );
+    const provided = await asked(on.clients.otherConfidential);
+    expect(provided).to.include('Registered today · connected by no one yet');
+    expect(provided).to.not.include('Do you know').and.not.include('checked by');
   });
 });

@@ -65,7 +65,7 @@ describeOn([postgresServer], 'the error reference', () => {
     settings: {
       limits: {
         clientFailures: MAX_FAILURES,
-        clientFailuresPerAddress: 1_000,
+        clientFailuresPerAddress: 150,
         changeStreamsPerClient: 1,
       },
     },

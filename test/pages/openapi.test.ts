@@ -66,7 +66,10 @@ describe('the description for programs', () => {
     expectDescribed(token, tokens);
     const { access_token: accessToken, refresh_token: refreshToken } = tokens.body;
     expectDescribed(token, await refresh(issuer, confidential, String(refreshToken)));
-    expectDescribed(token, await clientCredentials(issuer, machine));
+    const ofMachine = await clientCredentials(issuer, machine);
+    expectDescribed(token, ofMachine);
+    // RFC 6749 §4.4.3: a machine client gets no refresh token.
+    expect(ofMachine.body).to.have.all.keys('access_token', 'expires_in', 'token_type');
     expectDescribed(token, await exchangeCode(issuer, confidential, 'gate_ac_nothing'));
     expectDescribed(token, await clientCredentials(issuer, confidential));
     expectDescribed(token, await exchangeCode(issuer, { ...confidential, secret: 'wrong' }, 'x'));
@@ -74,6 +77,8 @@ describe('the description for programs', () => {
     expectDescribed(asked, await introspect(issuer, resourceServer, String(accessToken)));
     expectDescribed(asked, await introspect(issuer, resourceServer, 'nothing'));
     expectDescribed(asked, await introspect(issuer, resourceServer, ''));
+    // RFC 6749 §5.2 defines no 413.
+    expectDescribed(asked, await introspect(issuer, resourceServer, 'x'.repeat(100_000)));
     expectDescribed('/oauth/token/revoke', await revokeCurrent(issuer, 'nothing'));
     const metadata = '/.well-known/oauth-authorization-server';
     const published = await read(metadata);

@@ -19,7 +19,7 @@ import { textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 /** More than two steps of the list. */
-const MEMBERS = 2_500;
+const MEMBERS = 2_100;
 
 describeOn([postgresServer], 'the page of a large organization', () => {
   const on = startSeeded();

@@ -92,13 +92,6 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     },
     isSingleObject: true,
   },
-  'a new API key': {
-    open: async () => ['/profile/api-keys', { name: HOSTILE, expires_in_days: '365' }],
-    action: 'api_key_added',
-    details: { api_key_name: HOSTILE },
-    typed: [HOSTILE, '365'],
-    needsRecentSignIn: true,
-  },
   'the end of an API key': {
     open: async ({ service, seeded: { person } }) => {
       const draft = { accountId: person.accountId, name: 'Export', expiresInDays: 30 } as const;
@@ -121,17 +114,6 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     open: async (on) => [`${await newConnection(on)}/${on.clients.confidential.id}`, LIMIT],
     action: 'account_changed',
     details: { changed: 'limit of Route Planner' },
-    typed: ['read'],
-    needsRecentSignIn: true,
-  },
-  'the limit of an API key': {
-    open: async ({ service, seeded: { person } }) => {
-      const draft = { accountId: person.accountId, name: 'Export', expiresInDays: 30 } as const;
-      await service.apiKeys.add(draft, ORIGIN);
-      const [key] = await service.apiKeys.listOf(person.accountId);
-      return [`/profile/api-keys/${key?.id}/limit`, LIMIT];
-    },
-    action: 'account_changed',
     typed: ['read'],
     needsRecentSignIn: true,
   },

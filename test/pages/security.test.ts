@@ -6,9 +6,9 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { addPerson, type SeededPerson, seed } from '../support/seed.ts';
+import { addPerson, type Seed, type SeededPerson, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { startsOn } from '../support/service.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
@@ -247,12 +247,18 @@ describe('the security page', () => {
 
 describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
   const start = startsOn('postgres+redis');
+  let first: TestService;
+  let second: TestService;
+  let seeded: Seed;
+
+  before(async () => {
+    first = await start({ settings: { server: { proxyHops: 1 }, limits: { signInFailuresPerAccount: 3 } } });
+    second = await start({ sharing: first });
+    seeded = await seed(first);
+  });
 
   it('a renewed session is valid on every node immediately, and earlier ones end on every node', async () => {
-    const first = await start();
-    const second = await start({ sharing: first });
-    const { person: credentials } = await seed(first);
-    const person = await signedIn(first, credentials);
+    const person = await signedIn(first, seeded.person);
     const statusAtSecond = async (cookie: string): Promise<number> => {
       const headers = { cookie };
       return (await fetch(`${second.issuer}/profile`, { headers, redirect: 'manual' })).status;
@@ -268,11 +274,8 @@ describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
   });
 
   it('a browser that is known to one node is known to every node while attackers guess the password', async () => {
-    const settings = { server: { proxyHops: 1 }, limits: { signInFailuresPerAccount: 3 } };
-    const first = await start({ settings });
-    const second = await start({ sharing: first });
-    const { person: credentials } = await seed(first);
-    const known = await signedIn(first, credentials);
+    const { email, password: right } = seeded.other;
+    const known = await signedIn(first, seeded.other);
     const device = /gate_device=[^;]+/.exec(known.cookieHeader('/'))?.[0] ?? '';
     const attempt = async (password: string, address: string, cookies = ''): Promise<number> => {
       const headers = { 'x-forwarded-for': address };
@@ -280,11 +283,11 @@ describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
       const page = await browser.get('/login', headers);
       const values = Object.fromEntries(page.forms[0]?.values ?? []);
       const cookie = [browser.cookieHeader('/login'), cookies].filter(Boolean).join('; ');
-      const sent = { ...values, email: credentials.email, password };
+      const sent = { ...values, email, password };
       return (await createPerson(second.issuer).post('/login', sent, { ...headers, cookie })).status;
     };
     for (let at = 1; at <= 3; at += 1) expect(await attempt('not this one, no', `192.0.2.${at}`)).to.equal(401);
-    expect(await attempt(credentials.password, '192.0.2.8')).to.equal(429);
-    expect(await attempt(credentials.password, '192.0.2.9', device)).to.equal(303);
+    expect(await attempt(right, '192.0.2.8')).to.equal(429);
+    expect(await attempt(right, '192.0.2.9', device)).to.equal(303);
   });
 });

@@ -7,7 +7,7 @@ import { partnerTokens } from '../provider/partner-tokens.ts';
 import { PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, type TestClient } from '../support/oauth.ts';
+import { authorizationUrl } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type ClientOwner, signInOwner } from './client-owner.ts';
 
@@ -122,51 +122,29 @@ describeInBrowser('the consent page in a browser', (visit) => {
   });
 
   // The German texts are the longer ones.
-  describe('on a small phone, in German', () => {
-    const subject = () => ({ accountId: on.seeded.person.accountId });
-    let added: string[] = [];
-
-    async function addOrganization(): Promise<void> {
-      const { organizations, memberships, access } = on.service;
+  it('on a small phone, in German, access, role, account and host of three organizations are visible above the buttons', async () => {
+    const { organizations, memberships, access } = on.service;
+    const { accountId, name, email } = on.seeded.person;
+    for (let added = 0; added < 2; added += 1) {
       const { id } = await organizations.add({ name: 'Storm Logistics' });
-      added.push(id);
       const { id: hamburg } = await organizations.addWarehouse({ organizationId: id, name: 'Hamburg' });
-      await memberships.setRole(subject(), id, 'member');
-      await memberships.setRights(subject(), hamburg, ['read', 'write', 'manage']);
+      await memberships.setRole({ accountId }, id, 'member');
+      await memberships.setRights({ accountId }, hamburg, ['read', 'write', 'manage']);
       await eventually(async () => {
-        const reached = await access.accessOf(subject());
+        const reached = await access.accessOf({ accountId });
         expect(reached.find((one) => one.id === id)?.warehouses).to.have.length(1);
       });
     }
-
-    afterEach(async () => {
-      for (const id of added) await on.service.memberships.remove(subject(), id);
-      added = [];
-    });
-
-    /** Opens the consent page of a client. @returns the texts that are completely visible above the buttons */
-    async function opened(
-      organizations: number,
-      prepare?: (client: Required<TestClient>, owner: ClientOwner) => unknown,
-    ) {
-      for (let number = 1; number < organizations; number += 1) await addOrganization();
-      const owner = await signInOwner(on.service, on.seeded.person);
-      const client = await owner.createClient('Parcel Pilot');
-      await prepare?.(client, owner);
-      const { page } = await visit({ locale: 'de', viewport: { width: 375, height: 667 } });
-      await enterAs(page, on.issuer, owner);
-      const answer = await page.goto(authorizationUrl(on.issuer, client, { prompt: 'consent' }).href);
-      expect(await answer?.text()).to.include('lang="de"');
-      return page.evaluate<string[]>(VISIBLE_TEXTS);
-    }
-
-    const route = () => [on.seeded.person.name, on.seeded.person.email, 'partner.example'];
-
-    it('access, role, account and host of three organizations are visible above the buttons', async () => {
-      const visible = await opened(3);
-      expect(visible).to.include.members(['Northern Logistics', 'Rotterdam', '(ansehen, ändern)', ...route()]);
-      expect(visible.filter((text) => text === 'Mitglied')).to.have.length(3);
-      expect(visible.filter((text) => text === 'Hamburg')).to.have.length(2);
-    });
+    const owner = await signInOwner(on.service, on.seeded.person);
+    const client = await owner.createClient('Parcel Pilot');
+    const { page } = await visit({ locale: 'de', viewport: { width: 375, height: 667 } });
+    await enterAs(page, on.issuer, owner);
+    const answer = await page.goto(authorizationUrl(on.issuer, client, { prompt: 'consent' }).href);
+    expect(await answer?.text()).to.include('lang="de"');
+    const visible = await page.evaluate<string[]>(VISIBLE_TEXTS);
+    const route = [name, email, 'partner.example'];
+    expect(visible).to.include.members(['Northern Logistics', 'Rotterdam', '(ansehen, ändern)', ...route]);
+    expect(visible.filter((text) => text === 'Mitglied')).to.have.length(3);
+    expect(visible.filter((text) => text === 'Hamburg')).to.have.length(2);
   });
 });

@@ -1,11 +1,15 @@
-/** `GET /oauth/authorize`: accepted requests, and refusals of all others (RFC 6749 §4.1). */
+/** `GET /oauth/authorize`: accepted requests, refusals of all others (RFC 6749 §4.1), and input that no library sends. */
 import { expect } from 'chai';
+import { said } from '../pages/client-owner.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
+import { authorizationUrl, exchangeCode, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
+import { rawRequest } from '../support/raw-request.ts';
 import { REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { answerIn } from './authorization-outcome.ts';
+import { wordsOf } from '../support/words.ts';
+import { answerIn, outcomeOf } from './authorization-outcome.ts';
+import { expectRefusal } from './refusals.ts';
 
 /** A change of a valid request: parameters to replace or remove, or a string of more parameters. */
 type Change = Parameters | string;
@@ -65,11 +69,57 @@ const REDIRECTED: readonly (readonly [Change, error: string])[] = [
   [{ request_uri: 'https://evil.example/' }, 'request_uri_not_supported'],
   [{ request_uri: 'urn:ietf:params:oauth:request_uri:x' }, 'request_uri_not_supported'],
   [{ registration: '{}' }, 'registration_not_supported'],
+  // No scopes exist.
+  ...['foo', 'openid', 'offline_access', 'openid foo', 'read write', ' ', 'a"b'].map(
+    (scope) => [{ scope }, 'invalid_scope'] as const,
+  ),
+  ['scope=&scope=', 'invalid_request'],
 ];
+
+/** Hostile bytes in URLs: a NUL, a lone surrogate, invalid UTF-8, broken escapes, long text. */
+const BYTES = ['%00', '%ED%A0%80', '%', '%zz', '%0d%0aSet-Cookie:%20a=b', '%EF%BF%BF%F0%9F%98%80', 'a'.repeat(8192)];
+
+/** The outcome of hostile bytes in each parameter. Parameters without a meaning are ignored. */
+const OUTCOMES: Readonly<Record<string, string>> = {
+  client_id: 'page 400',
+  redirect_uri: 'page 400',
+  response_type: 'unsupported_response_type',
+  response_mode: 'unsupported_response_mode',
+  scope: 'invalid_scope',
+  'scope[a]': 'sign-in',
+  prompt: 'invalid_request',
+  code_challenge: 'invalid_request',
+  code_challenge_method: 'invalid_request',
+  request: 'request_not_supported',
+  request_uri: 'request_uri_not_supported',
+  registration: 'registration_not_supported',
+  state: 'sign-in',
+  login_hint: 'sign-in',
+  ui_locales: 'sign-in',
+  display: 'sign-in',
+  nonce: 'sign-in',
+  max_age: 'sign-in',
+  claims: 'sign-in',
+  id_token_hint: 'sign-in',
+  resource: 'sign-in',
+  authorization_details: 'sign-in',
+  unknown_parameter: 'sign-in',
+};
 
 const STATE = 'state-of-the-partner';
 /** RFC 6749 §4.1.2.1: the characters allowed in `error_description`. */
 const DESCRIPTION = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
+
+const LOOPBACK = 'http://127.0.0.1/cb';
+const LOOPBACK_6 = 'http://[::1]:7000/cb?app=1';
+
+/** URIs that differ from a registered loopback redirect URI in more than the port. */
+const NOT_THE_PORT = wordsOf(String.raw`
+  http://127.0.0.1:51004/ http://127.0.0.1:51004/cb?x=1 http://127.0.0.1:51004/cb#f http://127.0.0.1:51004/CB
+  https://127.0.0.1:51004/cb http://localhost:51004/cb http://127.0.0.2:51004/cb http://127.1:51004/cb
+  http://[::ffff:127.0.0.1]:51004/cb http://user@127.0.0.1:51004/cb http://127.0.0.1:1@evil.example/cb
+  http://127.0.0.1.evil.example:51004/cb http://127.0.0.1:51004\@evil.example/cb http://127.0.0.1:70000/cb
+  http://127.0.0.1:51004/./cb http://[::1]:51004/cb?app=2`);
 
 describe('authorization endpoint', () => {
   const on = startSeeded();
@@ -81,6 +131,11 @@ describe('authorization endpoint', () => {
     client = on.clients.confidential;
     person = on.partner.browser;
     await person.authorize(request({}), on.seeded.person);
+  });
+
+  afterEach('no internal error was logged', () => {
+    const faults = on.service.logLines.filter((line) => JSON.parse(line).level >= 50);
+    expect(faults).to.deep.equal([]);
   });
 
   function request(change: Change): string {
@@ -186,5 +241,156 @@ describe('authorization endpoint', () => {
         expect(names).to.include.members(['state', 'iss']).and.have.length(new Set(names).size);
       }
     }
+  });
+
+  const requestWith = (name: string, rawValue: string): string =>
+    `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
+
+  it('hostile bytes in a parameter are refused as its other wrong values are, or ignored', async () => {
+    for (const [place, [name, expected]] of Object.entries(OUTCOMES).entries()) {
+      for (const [index, bytes] of BYTES.entries()) {
+        // What is ignored gets some of the bytes each, and all of them together.
+        if (expected === 'sign-in' && name !== 'state' && (place + index) % 4 !== 0) continue;
+        const isTooLong = name === 'state' && bytes.length > 2_046;
+        const seen = await outcomeOf(createPerson(on.issuer), requestWith(name, bytes));
+        expect(seen, `${name}=${bytes.slice(0, 24)}`).to.equal(isTooLong ? 'invalid_request' : expected);
+      }
+    }
+  });
+
+  it('hostile bytes in the name of a parameter are ignored; in the path they get 410', async () => {
+    const { issuer } = on;
+    const url = authorizationUrl(issuer, client);
+    for (const bytes of BYTES) {
+      expect(await outcomeOf(createPerson(on.issuer), `${url}&${bytes}=1`), bytes.slice(0, 24)).to.equal('sign-in');
+      expect(await outcomeOf(createPerson(on.issuer), `${issuer}/oauth/authorize/${bytes}`)).to.equal('page 410');
+      expect(await outcomeOf(createPerson(on.issuer), `${issuer}/interaction/${bytes}`)).to.equal('page 410');
+    }
+  });
+
+  it('pages escape all values of the authorization request', async () => {
+    const markup = '"><svg onload=alert(1)>\'<script>alert(1)</script>';
+    const encoded = encodeURIComponent(markup);
+    const requests = [
+      requestWith('client_id', encoded),
+      requestWith('redirect_uri', encoded),
+      requestWith('redirect_uri', `${encodeURIComponent(REDIRECT_URI)}&redirect_uri=${encoded}`),
+      requestWith('login_hint', encoded),
+      `${on.issuer}/oauth/authorize/${encoded}`,
+      `${on.issuer}/oauth/authorize?${encoded}=${encoded}&client_id=${encoded}&client_id=1`,
+    ];
+    for (const url of requests) {
+      const person = createPerson(on.issuer);
+      const page = await person.open(url);
+      expect(page.status, url).to.be.oneOf([200, 400, 410]);
+      expect(page.html.toLowerCase(), url).to.not.include('<svg onload').and.not.include('<script>');
+      const policy = page.headers.get('content-security-policy');
+      expect(policy, url).to.include("default-src 'none'").and.include("script-src 'self'");
+    }
+    const person = createPerson(on.issuer);
+    const page = await person.open(requestWith('login_hint', encoded));
+    const [form] = page.forms;
+    expect(form?.values).to.deep.include(['email', markup]);
+  });
+
+  describe('native clients (RFC 8252): loopback redirects and private-use schemes', () => {
+    let native: TestClient;
+
+    before(async () => {
+      native = await register([LOOPBACK, LOOPBACK_6], true);
+    });
+
+    async function register(redirectUris: readonly string[], isNative: boolean): Promise<TestClient> {
+      const draft = { kind: 'public', name: 'Handheld', redirectUris, isNative } as const;
+      const { client } = await on.service.clients.add(draft);
+      return { id: client.id, redirectUri: redirectUris[0] ?? '' };
+    }
+
+    const outcome = (of: TestClient, redirect_uri: string): Promise<string> =>
+      outcomeOf(person, authorizationUrl(on.issuer, of, { redirect_uri, ...pkce().parameters }));
+
+    it('a loopback redirect URI may have any port (RFC 8252 §7.3)', async () => {
+      for (const uri of [
+        LOOPBACK,
+        'http://127.0.0.1:51004/cb',
+        'http://127.0.0.1:1/cb',
+        LOOPBACK_6,
+        'http://[::1]:65535/cb?app=1',
+      ]) {
+        expect(await outcome(native, uri), uri).to.equal('consent');
+      }
+    });
+
+    it('a loopback redirect URI may differ in nothing but the port', async () => {
+      for (const uri of NOT_THE_PORT) expect(await outcome(native, uri), uri).to.equal('page 400');
+    });
+
+    it('a client that is not native must use the registered port in its redirect URI', async () => {
+      const web = await register(['http://127.0.0.1:4000/cb'], false);
+      expect(await outcome(web, 'http://127.0.0.1:4000/cb')).to.equal('consent');
+      expect(await outcome(web, 'http://127.0.0.1:4001/cb')).to.equal('page 400');
+    });
+
+    it('a code is bound to the port of the redirect URI to which it was sent', async () => {
+      const { issuer } = on;
+      const { verifier: code_verifier, parameters } = pkce();
+      const redirect_uri = 'http://127.0.0.1:51004/cb';
+      const url = authorizationUrl(issuer, native, { redirect_uri, ...parameters });
+      const redirect = await person.authorize(url, on.seeded.person);
+      expect(redirect.origin + redirect.pathname).to.equal(redirect_uri);
+      const code = redirect.searchParams.get('code') ?? '';
+      for (const another of [LOOPBACK, 'http://127.0.0.1:51005/cb']) {
+        const proof = { redirect_uri: another, code_verifier };
+        const refused = await exchangeCode(issuer, native, code, proof);
+        expectRefusal(refused, 400, 'invalid_grant');
+      }
+      const answer = await exchangeCode(issuer, native, code, { redirect_uri, code_verifier });
+      expect(answer.status, answer.text).to.equal(200);
+    });
+
+    it('a private-use scheme delivers the code to the app, and must match exactly', async () => {
+      const { issuer } = on;
+      const client = on.clients.native;
+      const { verifier: code_verifier, parameters } = pkce();
+      const url = authorizationUrl(issuer, client, parameters);
+      const redirect = await person.authorize(url, on.seeded.person);
+      expect(redirect.href.split('?')[0]).to.equal('com.example.warehouse:/callback');
+      const code = redirect.searchParams.get('code') ?? '';
+      const answer = await exchangeCode(issuer, client, code, { code_verifier });
+      expect(answer.status, answer.text).to.equal(200);
+      for (const uri of [
+        'com.example.warehouse:/callback/',
+        'com.example.warehouse:callback',
+        'com.example.warehouse://callback',
+        'COM.example.warehouse:/callback',
+      ]) {
+        expect(await outcome(client, uri), uri).to.equal('page 400');
+      }
+    });
+
+    it('a redirect to an app shows a closing page in browsers, and is a plain redirect for programs', async () => {
+      for (const decision of ['approve', 'deny']) {
+        const request = authorizationUrl(on.issuer, on.clients.native, pkce().parameters);
+        const page = await person.open(request);
+        const { location } = await person.submit(page, { decision });
+        const path = location?.pathname ?? '';
+        const { host, port } = new URL(on.issuer);
+        const navigation = { host, cookie: person.cookieHeader(path), 'sec-fetch-mode': 'navigate' };
+        const { status, headers, text: html } = await rawRequest(Number(port), path, { headers: navigation });
+        expect(status).to.equal(200);
+        expect(html).to.include(said('handed-over.title')).and.include('Warehouse Phone');
+        const [, url = ''] = /^0; url=(com\.example\.warehouse:.*)$/.exec(headers.get('refresh') ?? '') ?? [];
+        const parameter = decision === 'approve' ? 'code' : 'error';
+        expect(new URL(url).searchParams.has(parameter)).to.equal(true);
+        expect(html).to.include(`href="${url.replaceAll('&', '&amp;')}"`);
+        expect(headers.get('cache-control')).to.equal('no-store');
+        expect(headers.has('location')).to.equal(false);
+      }
+      const sent = await person.authorize(
+        authorizationUrl(on.issuer, on.clients.native, pkce().parameters),
+        on.seeded.person,
+      );
+      expect(sent.protocol).to.equal('com.example.warehouse:');
+    });
   });
 });

@@ -1,24 +1,63 @@
-/** Client authentication, with the same rules at every endpoint that requires it. */
+/**
+ * Client authentication, with the same rules at every endpoint that requires it, and the limits for refused requests,
+ * counted over all nodes, which never refuse a valid one.
+ */
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { type Answer, ask, basic, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
+import type { TestService } from '../support/service.ts';
 import { expectRefusal } from './refusals.ts';
 
-const FAILURES = 5;
+const PER_BOTH = 4;
+const PER_ADDRESS = 10;
 
 let senders = 0;
 /** Returns an address that has sent no request yet. */
 function freshAddress(): string {
   senders += 1;
-  return `192.0.2.${senders}`;
+  return `198.51.${senders >> 8}.${senders & 255}`;
 }
+
+const unknownClient = (number: number): TestClient => ({
+  id: `gate_ci_${String(number).padStart(22, '0')}`,
+  secret: withChecksum(`gate_cs_${'w'.repeat(43)}`),
+  redirectUri: '',
+});
+const wrong = (client: TestClient): TestClient => ({ ...unknownClient(0), id: client.id });
+
+const post = (
+  service: TestService,
+  path: string,
+  form: Record<string, string>,
+  { from, authorization }: { from: string; authorization?: string },
+): Promise<Answer> =>
+  ask(new URL(path, service.issuer), {
+    method: 'POST',
+    headers: { 'x-forwarded-for': from, ...(authorization && { authorization }) },
+    body: new URLSearchParams(form),
+  });
+
+const introspect = (service: TestService, client: TestClient, from: string): Promise<Answer> =>
+  post(service, '/oauth/introspect', { token: 'x' }, { from, authorization: basic(client) });
+
+const statuses = async (times: number, send: (index: number) => Promise<Answer>) => {
+  const seen: number[] = [];
+  for (let index = 0; index < times; index += 1) seen.push((await send(index)).status);
+  return seen;
+};
+
+const times = (count: number, status: number): number[] => Array<number>(count).fill(status);
 
 describe('client authentication', () => {
   const on = startSeeded({
     clock: true,
     // Configure one proxy, so that a test can send from any address.
-    settings: { server: { proxyHops: 1 }, limits: { clientFailures: FAILURES } },
+    settings: {
+      server: { proxyHops: 1 },
+      limits: { clientFailures: PER_BOTH, clientFailuresPerAddress: PER_ADDRESS },
+    },
   });
 
   interface Credentials {
@@ -69,16 +108,6 @@ describe('client authentication', () => {
   const basicOf = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
   const percentEncoded = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
-  /** Replaces the secret of the client with a wrong one of the right format. */
-  const wrong = (client: TestClient): TestClient => ({
-    ...client,
-    secret: withChecksum(`gate_cs_${'w'.repeat(43)}`),
-  });
-  const unknown = (client: TestClient): TestClient => ({
-    ...client,
-    id: `gate_ci_${'u'.repeat(22)}`,
-  });
-
   for (const endpoint of ENDPOINTS) {
     describe(endpoint.path, () => {
       it('a client can authenticate by form or Basic header, with or without form-encoding', async () => {
@@ -128,7 +157,7 @@ describe('client authentication', () => {
         const answers: Answer[] = [];
         for (const way of [inForm, inHeader]) {
           answers.push(await send(endpoint, way(wrong(client))));
-          answers.push(await send(endpoint, way(unknown(client))));
+          answers.push(await send(endpoint, way({ ...unknownClient(1), redirectUri: client.redirectUri })));
           await on.service.clients.suspend(client.id);
           answers.push(await send(endpoint, way(client)));
           await on.service.clients.resume(client.id);
@@ -176,4 +205,116 @@ describe('client authentication', () => {
       });
     });
   }
+
+  const warnings = (from: string): Record<string, unknown>[] =>
+    on.service.logLines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ level, address }) => level === 40 && address === from);
+
+  it('refused requests of clients are counted per address, for all clients and endpoints together', async () => {
+    const from = freshAddress();
+    const requests = [
+      (index: number) => introspect(on.service, unknownClient(index), from),
+      (index: number) =>
+        post(
+          on.service,
+          '/oauth/token',
+          { grant_type: 'client_credentials' },
+          { from, authorization: basic(unknownClient(index)) },
+        ),
+      () => post(on.service, '/oauth/token/revoke', {}, { from, authorization: `Bearer gate_at_${'x'.repeat(43)}` }),
+    ];
+    const seen = await statuses(PER_ADDRESS + 3, (index) => {
+      const request = requests[index % requests.length] as (index: number) => Promise<Answer>;
+      return request(index);
+    });
+    expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), ...times(3, 429)]);
+
+    // A valid request from the same address is still accepted.
+    expect((await introspect(on.service, on.clients.resourceServer, from)).status).to.equal(200);
+    const { id = '', secret = '' } = on.clients.machine;
+    const form = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
+    expect((await post(on.service, '/oauth/token', form, { from })).status).to.equal(200);
+    const { accessToken } = await on.partner.tokens(on.clients.confidential);
+    const held = { from, authorization: `Bearer ${accessToken}` };
+    expect((await post(on.service, '/oauth/token/revoke', {}, held)).status).to.equal(204);
+    // Other addresses are not limited.
+    expect((await introspect(on.service, unknownClient(0), freshAddress())).status).to.equal(401);
+
+    expect(warnings(from)).to.have.length(1);
+    expect(warnings(from)[0]).to.include({ limit: 'address' });
+  });
+
+  it('made-up client ids share the limit of their address, and make no counter of their own', async () => {
+    const counters = async (): Promise<number> => {
+      const { redisUrl } = on.service.settings.storage;
+      const inTable = "SELECT 1 FROM rate_limits WHERE key LIKE 'gh:l:client_address:%'";
+      if (redisUrl === undefined) return (await on.service.database.query(inTable)).length;
+      const redis = new Redis(redisUrl);
+      return (await redis.keys('gh:l:client_address:*').finally(() => redis.disconnect())).length;
+    };
+    const before = await counters();
+    const from = freshAddress();
+    const seen = await statuses(PER_ADDRESS + 3, (index) => introspect(on.service, unknownClient(100 + index), from));
+    expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), 429, 429, 429]);
+    expect(await counters()).to.equal(before);
+    expect(warnings(from)).to.have.length(1);
+    expect(warnings(from)[0]).to.include({ limit: 'address' });
+  });
+
+  it('a known client is limited with its address, and a secret sent as client_id is not logged', async () => {
+    const client = wrong(on.clients.resourceServer);
+    const from = freshAddress();
+    // Only the last address counts, which our own proxy added; a caller can forge the first one.
+    const seen = await statuses(PER_BOTH + 1, (n) => introspect(on.service, client, `203.0.113.${n}, ${from}`));
+    expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
+    const refused = await introspect(on.service, client, from);
+    expect([refused.body.error, refused.headers.get('www-authenticate')]).to.deep.equal(['slow_down', null]);
+    expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
+    expect((await introspect(on.service, on.clients.resourceServer, from)).status, 'the right secret').to.equal(200);
+    expect(warnings(from)).to.have.length(1);
+    expect(warnings(from)[0]).to.include({ clientId: client.id, limit: 'client and address' });
+    // Send a secret as the client id.
+    const other = freshAddress();
+    const mixedUp = { ...unknownClient(8), id: withChecksum(`gate_cs_${'s'.repeat(43)}`) };
+    await statuses(PER_ADDRESS + 2, () => introspect(on.service, mixedUp, other));
+    expect(warnings(other)[0]?.clientId).to.equal(undefined);
+    expect(on.service.logLines.join()).not.to.include('sssss');
+  });
+
+  it('refused requests are counted per /64 network of IPv6, and an IPv4-mapped address is treated as IPv4', async () => {
+    const networks = [
+      (index: number) => `2001:db8:0:1::${(index + 1).toString(16)}`,
+      (index: number) => (index % 2 === 0 ? '203.0.113.77' : '::ffff:203.0.113.77'),
+    ];
+    for (const address of networks) {
+      const seen = await statuses(PER_BOTH + 1, (index) =>
+        introspect(on.service, wrong(on.clients.resourceServer), address(index)),
+      );
+      expect(seen).to.deep.equal([...times(PER_BOTH, 401), 429]);
+    }
+    const next = await introspect(on.service, wrong(on.clients.resourceServer), '2001:db8:0:2::1');
+    expect(next.status).to.equal(401);
+  });
+
+  it('wrong codes count as failures of a public client, but not of a client with its right secret', async () => {
+    const guess = (client: TestClient, from: string) => {
+      const { id, secret, redirectUri } = client;
+      const form = {
+        grant_type: 'authorization_code',
+        code: `gate_ac_${'x'.repeat(43)}`,
+        client_id: id,
+        redirect_uri: redirectUri,
+        code_verifier: 'v'.repeat(43),
+        ...(secret !== undefined && { client_secret: secret }),
+      };
+      return post(on.service, '/oauth/token', form, { from });
+    };
+    const more = PER_ADDRESS + 2;
+    const [honestAddress, guessingAddress] = [freshAddress(), freshAddress()];
+    const honest = await statuses(more, () => guess(on.clients.confidential, honestAddress));
+    expect(honest).to.deep.equal(times(more, 400));
+    const guessing = await statuses(PER_BOTH + 1, () => guess(on.clients.public, guessingAddress));
+    expect(guessing).to.deep.equal([...times(PER_BOTH, 400), 429]);
+  });
 });

@@ -1,12 +1,14 @@
-/** An approval counts only for what the page showed, to that user and for that request. */
+/** An approval counts only for what the page showed, to that user and for that request, and gives one code. */
 import { expect } from 'chai';
 import { said, textOf } from '../pages/client-owner.ts';
-import { fieldOf } from '../pages/signed-in-person.ts';
+import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
+import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
-import { startSeeded } from '../support/seeded.ts';
+import { startAndSeed, startSeeded } from '../support/seeded.ts';
+import { startsOn, type TestService } from '../support/service.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
 const SECOND = 'https://second.example/callback';
@@ -187,4 +189,78 @@ describe('an approval counts only for what the page showed', () => {
     const calm = textOf((await open({ prompt: 'consent' })).html);
     expect(calm).to.include(said('consent.again')).and.not.include('The name was');
   });
+
+  it('an approval that cannot be recorded connects nothing, and the next request asks again', async () => {
+    const consent = await open();
+    await on.service.database.query(
+      `ALTER TABLE activity ADD CONSTRAINT disk_full CHECK (action <> 'connected') NOT VALID`,
+    );
+    expect((await approve(consent)).status).to.be.at.least(500);
+    expect(await remembered()).to.equal(undefined);
+    await on.service.database.query('ALTER TABLE activity DROP CONSTRAINT disk_full');
+    expect(answerIn(await approve(await open()))).to.have.property('code');
+    expect(await connectedInLog()).to.equal(1);
+  });
 });
+
+// In PostgreSQL; that no store recreates a record which was taken is in its contract.
+describeOn([postgresServer], 'two approvals of one consent page', () => {
+  const start = startsOn('postgres');
+
+  it('a second approval of one request gets no code while the first approval is being processed', async () => {
+    const { service, seeded } = await startAndSeed(start);
+    const slow = await start({ sharing: service });
+    const person = await signedIn(service, seeded.person);
+    const consent = await person.open(authorizationUrl(service.issuer, seeded.clients.confidential));
+
+    const first = await person.submit(consent, { decision: 'approve' });
+    const resumption = cookiesOf(person, first.location);
+    const second = await service.database.transaction(async (tx) => {
+      // The record that marks the interaction as answered is written first: the other node waits for it.
+      await tx.query(`SELECT 1 FROM token_records WHERE data->>'restart' IS NOT NULL FOR UPDATE`);
+      const answered = approveAt(slow, person, consent);
+      await eventually(async () => {
+        expect(await service.database.query('SELECT 1 FROM pg_locks WHERE NOT granted')).to.have.length(1);
+      });
+      expect(answerIn(await person.follow(first))).to.have.property('code');
+      return { answered };
+    });
+
+    const { status, location } = await second.answered;
+    expect(status).to.equal(303);
+    expect(location?.pathname).to.equal(consent.url.pathname);
+    // The browser has deleted the interaction's cookie by now; a copy of it must be useless.
+    const session = person.cookieHeader('/');
+    const again = await fetch(first.location ?? '', {
+      headers: { cookie: `${session}; ${resumption}`, accept: 'text/html' },
+      redirect: 'manual',
+    });
+    expect(again.status).to.equal(410);
+    expect(again.headers.get('location')).to.equal(null);
+  });
+});
+
+/** Returns the cookies of the interaction, without those of the session. */
+function cookiesOf(person: Person, url: URL | undefined): string {
+  const session = person.cookieHeader('/').split('; ');
+  const all = person.cookieHeader(url?.pathname ?? '').split('; ');
+  return all.filter((cookie) => !session.includes(cookie)).join('; ');
+}
+
+/** Sends the same approval to another node. */
+async function approveAt(node: TestService, person: Person, consent: Page) {
+  const fields = consent.forms.flatMap(({ values }) => values);
+  const url = new URL(consent.url.pathname, node.issuer);
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      cookie: person.cookieHeader(consent.url.pathname),
+      origin: node.issuer,
+      'sec-fetch-site': 'same-origin',
+    },
+    body: new URLSearchParams(Object.fromEntries([...fields, ['decision', 'approve']])),
+    redirect: 'manual',
+  });
+  const location = response.headers.get('location');
+  return { status: response.status, location: location === null ? null : new URL(location, url) };
+}

@@ -1,11 +1,11 @@
 /** The web pages that may end an authorization and read the answer (CORS). */
 import { expect } from 'chai';
 import { type Answer, ask, basic, pkce, revokeCurrent, type TestClient } from '../support/oauth.ts';
-import { addTestClient } from '../support/seed.ts';
+import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { expectRefusal } from './refusals.ts';
 
-const OWN = 'https://partner.example';
+const OWN = new URL(REDIRECT_URI).origin;
 /** The origin of another registered redirect URI. */
 const ALSO_OWN = 'https://map.partner.example:8443';
 const NOT_OWN = [
@@ -19,7 +19,14 @@ const NOT_OWN = [
 ];
 
 describe('calls from web pages', () => {
-  const on = startSeeded({ redirectUris: [`${OWN}/callback`, `${ALSO_OWN}/`] });
+  const on = startSeeded();
+
+  before('register another redirect URI', () =>
+    on.service.clients.edit(on.clients.public.id, {
+      name: 'Warehouse Map',
+      redirectUris: [REDIRECT_URI, `${ALSO_OWN}/`],
+    }),
+  );
 
   const send = (
     path: string,

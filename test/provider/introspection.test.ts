@@ -1,9 +1,11 @@
-/** `POST /oauth/introspect` (RFC 7662): the answers for resource servers and for other clients. */
+/** `POST /oauth/introspect` (RFC 7662), and `POST /oauth/token/revoke`, with which the bearer of a token ends it. */
 import { expect } from 'chai';
 import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, introspect, type TestClient } from '../support/oauth.ts';
+import { type Answer, ask, basic, introspect, refresh, type TestClient } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { type Tokens, tokensOf } from './partner-tokens.ts';
+import { expectRefusal } from './refusals.ts';
 
 describe('introspection', () => {
   const on = startSeeded({ clock: true });
@@ -98,5 +100,130 @@ describe('introspection', () => {
     await memberships.remove(who, organization.id);
     await expectReach([]);
     expect((await see(token)).body.active).to.equal(true);
+  });
+
+  describe('`POST /oauth/token/revoke`: the bearer of an access token ends its authorization', () => {
+    interface Request {
+      readonly bearer?: string;
+      readonly authorization?: string;
+      readonly query?: string;
+      readonly form?: Record<string, string>;
+    }
+
+    function revoke({ bearer, authorization, query = '', form }: Request): Promise<Answer> {
+      const header = bearer === undefined ? authorization : `Bearer ${bearer}`;
+      return ask(new URL(`/oauth/token/revoke${query}`, on.issuer), {
+        method: 'POST',
+        headers: header === undefined ? {} : { authorization: header },
+        body: form === undefined ? null : new URLSearchParams(form),
+      });
+    }
+
+    async function next({ refreshToken }: Tokens): Promise<Tokens> {
+      const answer = await refresh(on.issuer, on.clients.confidential, refreshToken);
+      expect(answer.status, answer.text).to.equal(200);
+      return tokensOf(answer);
+    }
+
+    /** Asserts that the access token and the refresh token of an authorization are active. */
+    async function expectActive(tokens: Tokens): Promise<void> {
+      expect(await on.partner.isActive(tokens.accessToken)).to.equal(true);
+      await next(tokens);
+    }
+
+    const expectUnauthorized = (answer: Answer): void => {
+      expectRefusal(answer, 401, 'invalid_token');
+      expect(answer.headers.get('www-authenticate')).to.match(/^Bearer error="invalid_token"/);
+    };
+    const expectDone = ({ status, text }: Answer): void => {
+      expect(status, text).to.equal(204);
+      expect(text).to.equal('');
+    };
+
+    it('the scheme Bearer may be written in upper or lower case (RFC 9110 §11.1)', async () => {
+      const { accessToken } = await on.partner.tokens(on.clients.confidential);
+      expectDone(await revoke({ authorization: `bearer ${accessToken}` }));
+    });
+
+    it('a revocation with a revoked, unknown or expired token is answered with 401 invalid_token', async () => {
+      const { accessToken } = await on.partner.tokens(on.clients.confidential);
+      const expired = await on.partner.tokens(on.clients.confidential);
+      await revoke({ bearer: accessToken });
+      expectUnauthorized(await revoke({ bearer: accessToken }));
+      expectUnauthorized(await revoke({ bearer: `gate_at_${'x'.repeat(65)}` }));
+      expectUnauthorized(await revoke({ bearer: `${expired.accessToken}x` }));
+      // Refuse a no-break space, which is neither white space of HTTP (RFC 9110 §5.6.3) nor part of any token.
+      expectUnauthorized(await revoke({ bearer: `${expired.accessToken}\xa0` }));
+      expectUnauthorized(await revoke({ bearer: 'eyJhbGciOiJub25lIn0.e30.' }));
+
+      on.clock.advance(3_620);
+      expectUnauthorized(await revoke({ bearer: expired.accessToken }));
+      // The authorization was not revoked.
+      const { status } = await refresh(on.issuer, on.clients.confidential, expired.refreshToken);
+      expect(status).to.equal(200);
+    });
+
+    it('a revocation without a token is answered with a challenge without an error, not with 204', async () => {
+      const { accessToken } = await on.partner.tokens(on.clients.confidential);
+      const requests: Request[] = [
+        {},
+        { form: {} },
+        // RFC 6750 §3.1: an unsupported authentication method counts as no credentials.
+        { authorization: basic(on.clients.confidential) },
+        { authorization: `Basic ${accessToken}` },
+        { authorization: accessToken },
+        { authorization: 'Bearer' },
+        { authorization: 'Bearer ' },
+      ];
+      for (const request of requests) {
+        const { status, headers } = await revoke(request);
+        expect(status, JSON.stringify(request)).to.equal(401);
+        expect(headers.get('www-authenticate'), JSON.stringify(request)).to.equal('Bearer');
+      }
+      expect(await on.partner.isActive(accessToken)).to.equal(true);
+    });
+
+    it('a revocation with a token parameter is refused with 400, and nothing is revoked', async () => {
+      const tokens = await on.partner.tokens(on.clients.confidential);
+      const { accessToken: bearer, refreshToken } = tokens;
+      const requests: Request[] = [
+        { bearer, form: { token: bearer } },
+        { bearer, form: { token: refreshToken, token_type_hint: 'refresh_token' } },
+        { bearer, form: { token: '' } },
+        { bearer, query: `?token=${bearer}` },
+        { bearer, query: '?token' },
+        { form: { token: bearer } },
+        { authorization: basic(on.clients.confidential), form: { token: bearer } },
+      ];
+      for (const request of requests) {
+        const answer = await revoke(request);
+        expectRefusal(answer, 400, 'invalid_request');
+        // The challenge of RFC 6750 §3, with an error (§3.1).
+        const challenge = /^Bearer error="invalid_request", error_description="[^"]+"$/;
+        expect(answer.headers.get('www-authenticate')).to.match(challenge);
+      }
+      await expectActive(tokens);
+    });
+
+    it('a revocation accepts only an access token in the Authorization header', async () => {
+      const tokens = await on.partner.tokens(on.clients.confidential);
+      const { accessToken, refreshToken } = tokens;
+      const key = await apiKeyOf(on.service, on.seeded.person);
+      const refused: [Request, number][] = [
+        [{ query: `?access_token=${accessToken}` }, 401],
+        [{ form: { access_token: accessToken } }, 401],
+        [{ bearer: accessToken, query: `?access_token=${accessToken}` }, 400],
+        [{ bearer: accessToken, form: { access_token: accessToken } }, 400],
+        [{ bearer: refreshToken }, 401],
+        [{ bearer: on.clients.confidential.secret ?? '' }, 401],
+        [{ bearer: key.value }, 401],
+      ];
+      for (const [request, status] of refused) {
+        expect((await revoke(request)).status, JSON.stringify(request)).to.equal(status);
+      }
+      await expectActive(tokens);
+      expect(await on.partner.isActive(key.value)).to.equal(true);
+      expect((await revoke({ bearer: key.value })).body.error_description).to.include('profile page');
+    });
   });
 });

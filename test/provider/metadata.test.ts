@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { ask, authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { rawRequest } from '../support/raw-request.ts';
 import { seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
@@ -34,8 +33,6 @@ const FORWARDED = {
   'x-forwarded-prefix': '/evil',
   forwarded: 'host=evil.example;proto=https',
 };
-
-const portOf = ({ settings }: TestService): number => settings.server.port;
 
 describe('metadata', () => {
   const start = startsOn();
@@ -79,17 +76,5 @@ describe('metadata', () => {
     const approved = await person.submit(consent, { decision: 'approve' }, FORWARDED);
     const answered = await person.get(approved.location ?? url, FORWARDED);
     expect(answered.location?.searchParams.get('iss')).to.equal(service.issuer);
-  });
-});
-
-describe('an https issuer', () => {
-  const issuer = 'https://auth.example.test';
-  const start = startsOn();
-
-  it('an https issuer is the one in the metadata, even if the request came by http', async () => {
-    const service = await start({ settings: { issuer, server: { proxyHops: 1 } } });
-    const headers = { ...FORWARDED, 'x-forwarded-proto': 'http', host: 'auth.example.test' };
-    const { text } = await rawRequest(portOf(service), PATH, { headers });
-    expect(JSON.parse(text)).to.deep.equal(expectedOf(issuer));
   });
 });

@@ -2,4 +2,4 @@
 import { repeated } from '../support/repetitions.ts';
 import { defineRaces } from './races.ts';
 
-defineRaces({ each: repeated(6), equals: 3, revocations: repeated(50) });
+defineRaces({ each: repeated(6), equals: 3, revocations: repeated(50), decisions: repeated(24) });

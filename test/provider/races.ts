@@ -1,8 +1,11 @@
-/** Parallel requests, on one node or on two. */
+/** Parallel requests, to two nodes on the same stores. */
 import { expect } from 'chai';
+import { signedIn } from '../pages/signed-in-person.ts';
+import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
+  authorizationUrl,
   exchangeCode,
   introspect,
   postForm,
@@ -10,19 +13,27 @@ import {
   revokeCurrent,
   type TestClient,
 } from '../support/oauth.ts';
-import { addTestClient } from '../support/seed.ts';
-import { type Tokens, tokensOf } from './partner-tokens.ts';
-import { expectRevoked, forEachRace, type Nodes, offset, successes, together } from './racing.ts';
+import { createOpened } from '../support/opened.ts';
+import { createPerson, type Page } from '../support/person.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { addTestClient, type Seed } from '../support/seed.ts';
+import { startAndSeed } from '../support/seeded.ts';
+import { type Start, type StartOptions, startTestService, type TestService } from '../support/service.ts';
+import { answerIn } from './authorization-outcome.ts';
+import { type PartnerTokens, partnerTokens, type Tokens, tokensOf } from './partner-tokens.ts';
+import { expectRefusal } from './refusals.ts';
 
 const PARALLEL = 20;
 
 /** How often each race is run. */
-export interface Rounds {
+interface Rounds {
   readonly each: number;
   /** Rounds of each race of equal requests, which have no order to try. */
   readonly equals: number;
   /** Rounds of each race of a refresh with a revocation, whose steps interleave in any order. */
   readonly revocations: number;
+  /** Rounds of each race of two decisions, whose orders are all tried. */
+  readonly decisions: number;
 }
 
 /** A number of rounds in which some refreshes win and some lose, on any machine. */
@@ -49,6 +60,15 @@ export function defineRaces(rounds: Rounds): void {
         exchangeTogether(nodes, rounds.equals));
       it('parallel refreshes of one token all answer 200, with the same successor', () =>
         refreshTogether(nodes, rounds.equals));
+
+      it('the client receives only one decision of a parallel Approve and Deny, and that one is saved', () =>
+        decideTogether(nodes, rounds.decisions));
+      it('signing out is final, even during many requests with a copy of the cookie', () =>
+        signOutDuringRequests(nodes, rounds.equals));
+      for (const step of ['Approve', 'Sign in'] as const) {
+        it(`several parallel clicks on ${step} do not sign the user out`, () =>
+          clickTogether(nodes, step, rounds.equals));
+      }
     });
 
     it('without a retry window one refresh succeeds, and the others end the authorization', async () => {
@@ -170,6 +190,64 @@ async function deleteDuringRefresh(nodes: Nodes, rounds: number): Promise<void> 
   }
 }
 
+async function decideTogether({ service, seeded }: Nodes, rounds: number): Promise<void> {
+  const browser = await signedIn(service, seeded.person);
+  const { confidential } = seeded.clients;
+  const whose = { accountId: seeded.person.accountId, clientId: confidential.id };
+  await service.connections.end(whose, 'person_disconnected');
+  for (let round = 0; round < rounds; round += 1) {
+    const consent = await browser.open(authorizationUrl(service.issuer, confidential));
+    const decide = (decision: string) => async (): Promise<Page> =>
+      browser.follow(await browser.submit(consent, { decision }));
+    const pages = await offset(round, decide('approve'), decide('deny'));
+
+    const answers = pages.filter(({ location }) => location).map(answerIn);
+    expect(answers, `round ${round}`).to.have.length(1);
+    const isConnected = (await service.connections.find(whose.accountId, whose.clientId)) !== undefined;
+    expect(isConnected, `round ${round}`).to.equal(answers[0]?.error === undefined);
+    await service.connections.end(whose, 'person_disconnected');
+  }
+}
+
+async function signOutDuringRequests({ service, seeded, issuer }: Nodes, rounds: number): Promise<void> {
+  const silent = authorizationUrl('http://any', seeded.clients.confidential, { prompt: 'none' });
+  for (let round = 0; round < rounds; round += 1) {
+    const person = await signedIn(service, seeded.person);
+    const cookie = person.cookieHeader('/');
+    const copies = [0, 1].map((turn) => createPerson(issuer(turn)));
+    let isPolling = true;
+    const poll = async (ask: () => Promise<Page>): Promise<void> => {
+      while (isPolling) expect((await ask()).status).to.be.below(500);
+    };
+    const polls = copies.flatMap((copy) => [
+      poll(() => copy.get('/profile', { cookie })),
+      poll(() => copy.get(`${silent.pathname}${silent.search}`, { cookie })),
+      poll(() => copy.post('/oauth/token/refresh', {}, { cookie })),
+    ]);
+    const { status } = await person.submit(await person.get('/logout'), {});
+    isPolling = false;
+    await Promise.all(polls);
+
+    expect(status).to.equal(303);
+    const profile = await createPerson(service.issuer).get('/profile', { cookie });
+    expect(profile.location?.pathname, `round ${round}`).to.equal('/login');
+  }
+}
+
+async function clickTogether({ service, seeded }: Nodes, step: 'Approve' | 'Sign in', rounds: number): Promise<void> {
+  const { email, password } = seeded.person;
+  const fields = step === 'Approve' ? { decision: 'approve' } : { email, password };
+  const prompt = step === 'Approve' ? 'consent' : 'login';
+  for (let round = 0; round < rounds; round += 1) {
+    const person = await signedIn(service, seeded.person);
+    const asked = await person.open(authorizationUrl(service.issuer, seeded.clients.confidential, { prompt }));
+    const click = async (): Promise<Page> => person.follow(await person.submit(asked, fields));
+    const pages = await Promise.all([click(), click(), click(), click()]);
+    for (const { status } of pages) expect(status).to.be.oneOf([200, 303, 410]);
+    expect((await person.get('/profile')).status, `round ${round}`).to.equal(200);
+  }
+}
+
 /** @returns the tokens of the refreshes that succeeded */
 async function refreshDuring(
   { issuer }: Nodes,
@@ -192,13 +270,104 @@ async function expectRefusedEverywhere(
   status: number,
 ): Promise<void> {
   for (const turn of [0, 1]) {
-    const expectRefusal = async (): Promise<void> => {
+    const refusesAll = async (): Promise<void> => {
       for (const { accessToken, refreshToken } of tokens) {
         const seen = await introspect(issuer(turn), seeded.clients.resourceServer, accessToken);
         expect(seen.text).to.equal('{"active":false}');
         expect(await refresh(issuer(turn), client, refreshToken)).to.include({ status });
       }
     };
-    await (turn === 0 ? expectRefusal() : eventually(expectRefusal));
+    await (turn === 0 ? refusesAll() : eventually(refusesAll));
   }
+}
+
+const DEPLOYMENTS = [
+  { deployment: 'postgres', title: 'PostgreSQL', needs: [postgresServer] },
+  {
+    deployment: 'postgres+redis',
+    title: 'PostgreSQL and Redis',
+    needs: [postgresServer, redisServer],
+  },
+] as const;
+
+/** Each order of two requests that `offset` tries once. */
+const ORDERS = 24;
+
+/** High limits, so that no request of a race is refused as a guess. */
+const limits = { clientFailures: 10_000, clientFailuresPerAddress: 10_000 };
+
+/**
+ * Defines the suite with the tokens in PostgreSQL, and in Redis. The embedded database carries out one statement after
+ * the other. Each call of `open` starts nodes with seeded stores.
+ */
+function forEachRace(title: string, body: (open: (retryWindowSeconds: number) => Promise<Nodes>) => void): void {
+  for (const { deployment, needs, title: place } of DEPLOYMENTS) {
+    describeOn(needs, `${title}, ${place}`, () => {
+      cheapPasswords();
+      const opened = createOpened();
+      after('close the nodes', opened.closeAll);
+      const start = (options: StartOptions): Promise<TestService> =>
+        opened.add(startTestService(options), ({ close }) => close());
+
+      /** Start two nodes with different clocks on the same stores. */
+      body(async (retryWindowSeconds) => {
+        const settings = { tokens: { retryWindowSeconds }, limits };
+        const begin: Start = (more) => start({ ...more, deployment, settings });
+        const { service: first, seeded } = await startAndSeed(begin);
+        const issuers = [first.issuer, (await start({ sharing: first, ahead: 120 })).issuer];
+        return {
+          service: first,
+          seeded,
+          partner: partnerTokens(first.issuer, seeded),
+          issuer: (turn) => issuers[turn % issuers.length] ?? '',
+        };
+      });
+    });
+  }
+}
+
+interface Nodes {
+  readonly service: TestService;
+  readonly seeded: Seed;
+  readonly partner: PartnerTokens;
+  /** Returns the issuer of a node, alternating with each turn. */
+  readonly issuer: (turn: number) => string;
+}
+
+const together = (count: number, request: (turn: number) => Promise<Answer>): Promise<readonly Answer[]> =>
+  Promise.all(Array.from({ length: count }, (_, turn) => request(turn)));
+
+/** Starts both requests, offset by some turns of the event loop that differ each round. */
+function offset<First, Second>(
+  round: number,
+  first: () => Promise<First>,
+  second: () => Promise<Second>,
+): Promise<[First, Second]> {
+  const after = async (turns: number): Promise<void> => {
+    for (let turn = 0; turn < turns; turn += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  // Go through all values from -8 to 15 in `ORDERS`, beginning with values that are far apart.
+  const lead = ((round * 5) % ORDERS) - 8;
+  return Promise.all([after(-lead).then(first), after(lead).then(second)]);
+}
+
+/** Returns the tokens of the successful answers. All other answers must be `invalid_grant`. */
+function successes(answers: readonly Answer[]): Tokens[] {
+  const refused = answers.filter(({ status }) => status !== 200);
+  for (const answer of refused) expectRefusal(answer, 400, 'invalid_grant');
+  return answers.filter(({ status }) => status === 200).map(tokensOf);
+}
+
+async function expectRevoked({ issuer, seeded }: Nodes, tokens: readonly Tokens[]): Promise<void> {
+  const { resourceServer, confidential } = seeded.clients;
+  await Promise.all(
+    tokens.map(async ({ accessToken, refreshToken }, turn) => {
+      const seen = await introspect(issuer(turn), resourceServer, accessToken);
+      expect(seen.text).to.equal('{"active":false}');
+      const { status, text } = await refresh(issuer(turn + 1), confidential, refreshToken);
+      expect(status, text).to.equal(400);
+    }),
+  );
 }

@@ -4,7 +4,16 @@ import { withChecksum } from '../../src/base/random-id.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
 import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, ask, clientCredentials, postForm, refresh, type TestClient } from '../support/oauth.ts';
+import {
+  type Answer,
+  ask,
+  clientCredentials,
+  exchangeCode,
+  postForm,
+  refresh,
+  revokeCurrent,
+  type TestClient,
+} from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
@@ -97,6 +106,56 @@ describe('token revocation', () => {
     const answer = await ask(url, { method: 'POST', body: hostile });
     expectRefusal(answer, 400, 'invalid_request', "na?ve'? must not be sent twice");
     expect(await isUsable(tokens)).to.equal(true);
+  });
+
+  /** Returns and removes the revocations that the user's activity log contains. */
+  async function recorded() {
+    const rows = await on.service.database.query<{
+      actor: string;
+      details: object;
+      address: string;
+    }>(
+      `WITH taken AS (DELETE FROM activity WHERE action = 'tokens_revoked' AND account_id = $1
+          RETURNING *)
+        SELECT actor, details, address FROM taken ORDER BY id`,
+      [on.seeded.person.accountId],
+    );
+    return rows.map(({ actor, details, address }) => {
+      expect(address).to.match(/127\.0\.0\.1$|^::1$/);
+      return { actor, ...details };
+    });
+  }
+
+  async function record(actor: string, cause: string) {
+    const { id } = on.clients.confidential;
+    const client = await on.service.clients.find(id);
+    return { actor, cause, client_id: id, client_name: client?.name };
+  }
+
+  it('a revocation is recorded once, before the answer, with the client as actor and the address of the request', async () => {
+    const { confidential: client } = on.clients;
+    await recorded();
+    const { accessToken } = await on.partner.tokens(client);
+    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(204);
+    expect((await revokeCurrent(on.issuer, accessToken)).status).to.equal(401);
+    const { refreshToken: token } = await on.partner.tokens(client);
+    const { status } = await postForm(on.issuer, '/oauth/revoke', { token }, { client });
+    expect(status).to.equal(200);
+    const expected = await record('client', 'client_revoked');
+    expect(await recorded()).to.deep.equal([expected, expected]);
+  });
+
+  it('the reuse of a token is recorded once, with the service as actor', async () => {
+    const { confidential } = on.clients;
+    const { issuer } = on;
+    await recorded();
+    const { refreshToken: oldest } = await on.partner.tokens(confidential);
+    const next = tokensOf(await refresh(issuer, confidential, oldest)).refreshToken;
+    for (const token of [next, oldest, oldest]) await refresh(issuer, confidential, token);
+    expect(await recorded()).to.deep.equal([await record('service', 'refresh_token_replayed')]);
+    const code = await on.partner.code(confidential);
+    await Promise.all([1, 2, 3].map(() => exchangeCode(issuer, confidential, code)));
+    expect(await recorded()).to.deep.equal([await record('service', 'code_replayed')]);
   });
 
   it('too many unknown tokens of a public or machine client are answered 429, but not its own ended ones', async () => {

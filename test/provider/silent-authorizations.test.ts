@@ -21,18 +21,6 @@ const withSessionOnly = (browser: Person): Record<string, string> => ({
     .join('; '),
 });
 
-describe('authorizations without a click, of a service that sends no mail', () => {
-  const on = startSeeded();
-
-  it('work in a browser that is not known', async () => {
-    const request = authorizationUrl(on.issuer, on.clients.confidential);
-    const browser = createPerson(on.issuer);
-    await browser.authorize(request, on.seeded.person);
-    const { location } = await createPerson(on.issuer).get(request, withSessionOnly(browser));
-    expect(location?.searchParams.has('code')).to.equal(true);
-  });
-});
-
 describe('authorizations without a click', () => {
   const mail = startsWithMail();
   const on = startSeeded({ on: mail.start, clock: true, settings: { sessions: { idleSeconds: 30 * DAY } } });

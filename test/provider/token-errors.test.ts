@@ -200,4 +200,24 @@ describe('errors for clients', () => {
     const { headers } = await clientCredentials(on.issuer, on.clients.machine);
     expect(headers.get('x-request-id')).to.match(/^req_[A-Za-z0-9_-]{16}$/);
   });
+
+  it('a token request with a scope is refused and uses nothing up; an empty scope, and scope[a], count as none', async () => {
+    const code = await codeOf();
+    const { refreshToken } = await on.partner.tokens(on.clients.confidential);
+    const grants: readonly (readonly [(parameters: Parameters) => Promise<Answer>, ...more: string[]])[] = [
+      [(parameters) => exchange(code, parameters), 'refresh_token'],
+      [(parameters) => renew(refreshToken, parameters), 'refresh_token'],
+      [(parameters) => clientCredentials(on.issuer, on.clients.machine, parameters)],
+    ];
+    for (const [send, ...more] of grants) {
+      for (const scope of ['foo', 'openid', 'openid foo', ' ', 'a"b']) {
+        const answer = await send({ scope });
+        expectRefusal(answer, 400, 'invalid_scope');
+        expect(answer.body.error_description).to.match(/^no scopes exist here: leave|^scope contains invalid/);
+      }
+      const { status, body, text } = await send({ scope: '', 'scope[a]': 'b', 'scope[]': 'b', 'scope.a': 'b' });
+      expect(status, text).to.equal(200);
+      expect(body).to.have.all.keys('access_token', 'expires_in', 'token_type', ...more);
+    }
+  });
 });

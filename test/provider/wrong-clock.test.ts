@@ -1,11 +1,28 @@
-/** A node whose clock is wrong causes no failures, and its refreshes stay one chain of tokens. */
+/** A node with a wrong clock, and one that loses answers of Redis: no failures, one chain of tokens, and ended stays ended. */
 import { expect } from 'chai';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
+import { startTcpProxy, type TcpProxy } from '../storage/tcp-proxy.ts';
 import { createTestClock, realNow, type TestClock } from '../support/clock.ts';
-import { authorizationUrl, clientCredentials, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
+import { eventually } from '../support/eventually.ts';
+import {
+  type Answer,
+  authorizationUrl,
+  basic,
+  clientCredentials,
+  exchangeCode,
+  introspect,
+  postForm,
+  refresh,
+  revokeCurrent,
+} from '../support/oauth.ts';
+import { freePort } from '../support/programs.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { onPostgresAndRedis } from '../support/service.ts';
+import { onPostgresAndRedis, startsOn } from '../support/service.ts';
+import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
+import { expectRefusal } from './refusals.ts';
 
 /** Seconds in a little more than an hour, because the store's clock runs while the test clock stands still. */
 const HOUR = 3_700;
@@ -73,23 +90,6 @@ onPostgresAndRedis('a wrong clock of the service', (start) => {
   }
 });
 
-onPostgresAndRedis('a node whose clock is behind the store', (start) => {
-  const on = startSeeded({ on: (options) => start({ ...options, ahead: -20 }) });
-
-  it('a token response never has a lifetime that has ended: the refresh is refused instead', async () => {
-    const { confidential } = on.clients;
-    const { refreshToken } = await on.partner.tokens(confidential);
-    const ids = { accountId: on.seeded.person.accountId, clientId: confidential.id };
-    // For the node, the connection lasts ten more seconds.
-    const limit = { ...NO_LIMIT, until: new Date(Date.now() - 10_000) };
-    const connection = { ...ids, limit: NO_LIMIT };
-    expect(await on.service.connections.limit(connection, limit)).to.equal(true);
-    const refused = await refresh(on.issuer, confidential, refreshToken);
-    expect(refused.body, refused.text).to.include({ error: 'invalid_grant' });
-    expect(refused.body.expires_in).to.equal(undefined);
-  });
-});
-
 for (const [direction, ahead] of [
   ['ahead', 120],
   ['behind', -120],
@@ -129,6 +129,9 @@ for (const [direction, ahead] of [
       }
     });
 
+    // The other direction cannot break these.
+    if (ahead > 0) return;
+
     it('a connection that began by a wrong clock does not end before it began', async () => {
       const { database, connections } = on.service;
       const { accountId } = on.seeded.person;
@@ -138,5 +141,115 @@ for (const [direction, ahead] of [
       const early = 'SELECT FROM connections WHERE ended_at IS NULL OR ended_at < connected_at';
       expect(await database.query(early)).to.deep.equal([]);
     });
+
+    it('a token response never has a lifetime that has ended: the refresh is refused instead', async () => {
+      const { confidential } = on.clients;
+      const { refreshToken } = await on.partner.tokens(confidential);
+      const ids = { accountId: on.seeded.person.accountId, clientId: confidential.id };
+      // For a node that is behind, the connection lasts another minute.
+      const limit = { ...NO_LIMIT, until: new Date(Date.now() - 60_000) };
+      const connection = { ...ids, limit: NO_LIMIT };
+      expect(await on.service.connections.limit(connection, limit)).to.equal(true);
+      const refused = await refresh(on.issuer, confidential, refreshToken);
+      expect(refused.body, refused.text).to.include({ error: 'invalid_grant' });
+      expect(refused.body.expires_in).to.equal(undefined);
+    });
   });
 }
+
+const unavailable = (answer: Answer) => expectRefusal(answer, 503, 'temporarily_unavailable');
+
+describeOn([postgresServer, redisServer], 'a lost answer of Redis', () => {
+  let redis: RedisServer;
+  let proxy: TcpProxy;
+  const start = startsOn('postgres');
+  const on = startSeeded({
+    async on(options) {
+      redis = await startRedisServer();
+      proxy = await startTcpProxy(Number(new URL(redis.url).port));
+      const storage = { redisUrl: `redis://127.0.0.1:${proxy.port}` };
+      return start({ ...options, timeoutFactor: SHORT_TIMEOUT_FACTOR, settings: { storage } });
+    },
+  });
+  after(async () => {
+    await proxy?.close();
+  });
+
+  /**
+   * Runs `work` while the answer of Redis to its next `command` is lost. @param isAwayThen true if Redis is
+   * unreachable then, until `work` has ended
+   */
+  async function withLostAnswer<Result>(
+    command: string,
+    isAwayThen: boolean,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const closed = await freePort();
+    const lost = proxy.breakAnswerTo(command).then(() => isAwayThen && proxy.leadTo(closed));
+    const result = await work();
+    await lost;
+    proxy.leadTo(Number(new URL(redis.url).port));
+    await eventually(() => on.service.store.ping());
+    return result;
+  }
+
+  async function revokeWithLostAnswer(accessToken: string, isAwayThen: boolean): Promise<void> {
+    const { status } = await withLostAnswer('getdel', isAwayThen, () => revokeCurrent(on.issuer, accessToken));
+    expect(status).to.equal(204);
+  }
+
+  it('a revocation takes effect and is recorded, even if the answer of Redis was lost', async () => {
+    for (const isAwayThen of [false, true]) {
+      const { accessToken } = await on.partner.tokens(on.clients.confidential);
+      const [, id = ''] = /^gate_at_(.{22})/.exec(accessToken) ?? [];
+      await revokeWithLostAnswer(accessToken, isAwayThen);
+      expect(await on.service.revocations.find(id)).to.include({ cause: 'client_revoked' });
+      expect(await on.partner.isActive(accessToken)).to.equal(false);
+    }
+  });
+
+  it('the replay of a code ends the authorization and is recorded, even if the answer of Redis was lost', async () => {
+    const { confidential: client } = on.clients;
+    const idOf = (code: string): string => /^gate_ac_(.{22})/.exec(code)?.[1] ?? '';
+    for (const [kind, isAwayThen] of [
+      ['code', true],
+      ['refresh_token', false],
+    ] as const) {
+      const code = await on.partner.code(client);
+      const first = tokensOf(await exchangeCode(on.issuer, client, code));
+      for (let { refreshToken } = first, turn = 0; turn < 2; turn += 1) {
+        ({ refreshToken } = tokensOf(await refresh(on.issuer, client, refreshToken)));
+      }
+      const replay = () =>
+        kind === 'code' ? exchangeCode(on.issuer, client, code) : refresh(on.issuer, client, first.refreshToken);
+      const answer = await withLostAnswer('evalsha', isAwayThen, replay);
+      expect(answer.status).to.equal(isAwayThen ? 503 : 400);
+      if (isAwayThen) expect((await replay()).status).to.equal(400);
+      const found = await on.service.revocations.find(idOf(code));
+      expect(found?.cause, kind).to.equal(`${kind}_replayed`);
+      expect(await on.partner.isActive(first.accessToken)).to.equal(false);
+    }
+    // An honest retry is not a replay, even if Redis's answer is lost.
+    const code = await on.partner.code(client);
+    const { refreshToken } = tokensOf(await exchangeCode(on.issuer, client, code));
+    expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
+    unavailable(await withLostAnswer('evalsha', true, () => refresh(on.issuer, client, refreshToken)));
+    expect(await on.service.revocations.find(idOf(code))).to.equal(undefined);
+    expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
+  });
+
+  it('a revoked machine token is announced to resource servers, even if the answer of Redis was lost', async () => {
+    const { machine, resourceServer } = on.clients;
+    const { body } = await clientCredentials(on.issuer, machine);
+    const headers = { authorization: basic(resourceServer) };
+    const stream = await fetch(new URL('/oauth/introspect/changes', on.issuer), { headers });
+    await revokeWithLostAnswer(String(body.access_token), true);
+    let received = '';
+    for await (const chunk of stream.body ?? []) {
+      received += Buffer.from(chunk).toString();
+      // Stop after 20 events, because heartbeats arrive, too.
+      if (received.includes(machine.id) || received.split('\n\n').length > 20) break;
+    }
+    expect(received).to.include(`data: ${machine.id}\n`);
+  });
+});

@@ -20,9 +20,12 @@ export interface RunningSandbox {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** @param environment variables in addition to those of this process */
-export async function runSandbox(environment: Record<string, string>): Promise<RunningSandbox> {
-  const { prints, end } = spawnSandbox(environment);
+/**
+ * @param environment variables in addition to those of this process
+ * @param lookOf the settings file from which the sandbox takes the brand
+ */
+export async function runSandbox(environment: Record<string, string>, lookOf: string): Promise<RunningSandbox> {
+  const { prints, end } = spawnSandbox(environment, lookOf);
   // Wait for the last line, which mentions Ctrl-C and is printed when everything has started.
   const output = await prints('Ctrl-C');
 
@@ -50,8 +53,8 @@ export async function runSandbox(environment: Record<string, string>): Promise<R
 }
 
 /** Starts the command, without waiting until it is ready. */
-export function spawnSandbox(environment: Record<string, string>) {
-  const child = spawn('npm', ['run', '--silent', 'sandbox'], {
+export function spawnSandbox(environment: Record<string, string>, ...lookOf: string[]) {
+  const child = spawn('npm', ['run', '--silent', 'sandbox', '--', ...lookOf], {
     cwd: ROOT,
     // npm finds the compile cache of the tests, and keeps none in the folder for temporary files, where tests look for
     // files that the sandbox left behind.

@@ -299,25 +299,18 @@ export function driver(start: Start) {
         return browser.get(await other.untilCallback(there));
       }
       case 'finish link after a sign-in':
-      case 'finish link after a sign-out':
-      case 'finish link after a sign-in as another user':
-      case 'finish link after an end of all sessions': {
+      case 'finish link after a sign-out': {
         const { send } = await readyToLink(actor, 'strong');
         await meanwhile(actor, event);
         return refused(await send());
       }
       case 'finish confirmation after a sign-in':
-      case 'finish confirmation after a sign-out':
-      case 'finish confirmation after a sign-in as another user':
-      case 'finish confirmation after an end of all sessions': {
+      case 'finish confirmation after a sign-in as another user': {
         on.clock.advance(601);
         const callback = await callbackOf(actor, NEW, 'sign_in_with');
         await meanwhile(actor, event);
         return refused(await browser.get(callback));
       }
-      case 'finish reset after a sign-in':
-      case 'finish reset after a sign-out':
-      case 'finish reset after a sign-in as another user':
       case 'finish reset after an end of all sessions': {
         const callback = await callbackOf(actor, SECURITY, 'confirm_with');
         await meanwhile(actor, event);
@@ -326,9 +319,7 @@ export function driver(start: Start) {
       case 'reset by strong':
         return browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
       case 'open the link of a reset after sign out here':
-      case 'open the link of a reset after sign out elsewhere':
-      case 'open the link of a reset after sign out everywhere':
-      case 'open the link of a reset after end of every session': {
+      case 'open the link of a reset after sign out everywhere': {
         const { location } = await browser.get(await callbackOf(actor, SECURITY, 'confirm_with'));
         await act(actor, event.replace('open the link of a reset after ', '') as Event);
         const page = await browser.open(String(location));

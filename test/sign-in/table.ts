@@ -15,9 +15,6 @@ export type Held = 'passkey' | 'strong' | 'weak' | 'unused';
 /** When the user must have a strong method: never (no role), soon (the grace period runs), or now (it has ended). */
 export type Required = 'never' | 'soon' | 'now';
 
-/** What ends the session that began in this browser. */
-type EndOfSession = `sign out ${'here' | 'elsewhere' | 'everywhere'}` | 'end of every session';
-
 export type Event =
   | Method
   /** A sign-in that a client requires with `prompt=login`, in the present session. */
@@ -38,7 +35,9 @@ export type Event =
   | `use ${'invitation' | 'forgotten'} in another browser`
   | 'finish at strong in another browser'
   /** Something happens in the browser, or to the session, while the user is at the provider `strong`. */
-  | `finish ${'link' | 'confirmation' | 'reset'} after ${'a sign-in' | 'a sign-out' | 'a sign-in as another user' | 'an end of all sessions'}`
+  | `finish link after a sign-${'in' | 'out'}`
+  | `finish confirmation after a sign-in${'' | ' as another user'}`
+  | 'finish reset after an end of all sessions'
   | 'get a role'
   | 'end of the grace period'
   /** Of all users: `sessions end --all`. */
@@ -53,7 +52,7 @@ export type Event =
   /** Confirms at the provider `strong`, to choose a new password. */
   | 'reset by strong'
   /** The link of such a reset is opened only after this event. */
-  | `open the link of a reset after ${EndOfSession}`
+  | `open the link of a reset after sign out ${'here' | 'everywhere'}`
   /** Confirms with an imported, never used link of another user; then that user signs in with it. */
   | 'confirm by an unused link of another user, who then signs in'
   | 'approve a client'
@@ -156,7 +155,6 @@ const TABLE: readonly Columns[] = [
   [7, 'never', ['passkey'], 'nobody', ['use forgotten and sign in'], 'free'],
   [7, 'soon', ['passkey'], 'nobody', ['use forgotten and sign in'], 'nobody'],
   [7, 'now', [], 'nobody', ['use forgotten and sign in'], 'must add', { at: STRONGER }],
-  [7, 'now', ['strong'], 'nobody', ['use forgotten and sign in'], 'nobody'],
   [10, 'never', [], 'password', ['approve a client'], 'free', { at: '/callback', log: 'connected' }],
   [10, 'now', [], 'password', ['approve a client'], 'must add', { at: STRONGER }],
   [13, 'now', [], 'password', ['add passkey'], 'free', { log: 'passkey_added', methods: 1 }],
@@ -168,8 +166,6 @@ const TABLE: readonly Columns[] = [
   [14, 'soon', ['passkey'], 'password', ['add passkey at the end of the grace period'], 'must use'],
   [14, 'now', ['passkey'], 'password', ['link strong'], 'must use', { log: 'signed_in' }],
   [15, 'soon', [], 'password', ['link strong'], 'free', { log: 'identity_linked', methods: 1 }],
-  [15, 'soon', [], 'password', ['link weak'], 'warned', { methods: 1 }],
-  [15, 'now', ['passkey'], 'passkey', ['link strong'], 'free', { methods: 2 }],
   [15, 'never', ['passkey'], 'password', ['remove passkey'], 'free', { log: 'passkey_removed', methods: 0 }],
   [15, 'never', ['passkey'], 'password', ['remove passkey and confirm by password'], 'free', { methods: 0 }],
   [15, 'never', ['passkey'], 'password', ['remove passkey in another browser'], 'nobody', { methods: 0 }],
@@ -183,11 +179,8 @@ const TABLE: readonly Columns[] = [
   [18, 'now', ['passkey', 'weak'], 'passkey', ['ten minutes', 'confirm by weak'], 'free'],
   [19, 'never', [], 'password', ['finish link after a sign-in'], 'free', { methods: 0 }],
   [19, 'never', [], 'password', ['finish link after a sign-out'], 'nobody', { methods: 0 }],
-  [19, 'never', [], 'password', ['finish link after a sign-in as another user'], 'free', { methods: 0 }],
-  [19, 'never', [], 'password', ['finish link after an end of all sessions'], 'nobody', { methods: 0 }],
   [19, 'never', ['strong'], 'password', ['finish confirmation after a sign-in', 'get a role'], 'warned'],
   [19, 'never', ['strong'], 'password', ['finish confirmation after a sign-in as another user'], 'free'],
-  [19, 'never', ['strong'], 'password', ['finish reset after a sign-in as another user'], 'free'],
   [19, 'never', ['strong'], 'password', ['finish reset after an end of all sessions'], 'nobody'],
   [19, 'never', ['strong'], 'strong', ['open the link of a reset after sign out here'], 'nobody'],
   [19, 'never', ['strong'], 'strong', ['open the link of a reset after sign out everywhere'], 'free'],

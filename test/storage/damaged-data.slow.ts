@@ -31,20 +31,15 @@ describe('opening a data directory of PGlite', () => {
   on.refuses(
     {
       'a damaged control file': () => writeFileSync(control(), Buffer.alloc(8_192, 7)),
-      'a lost write-ahead log': () => forEachLogFile((file) => rmSync(file)),
-      'a damaged write-ahead log': () => forEachLogFile((file) => writeFileSync(file, Buffer.alloc(1_048_576, 9))),
+      'a lost write-ahead log': () => {
+        const log = path.join(on.directory, 'postgres/pg_wal');
+        for (const name of readdirSync(log)) if (/^[0-9A-F]{24}$/.test(name)) rmSync(path.join(log, name));
+      },
     },
     'data_directory_not_opened',
   );
 
   const control = () => path.join(on.directory, 'postgres/global/pg_control');
-
-  function forEachLogFile(harm: (file: string) => void): void {
-    const log = path.join(on.directory, 'postgres/pg_wal');
-    for (const name of readdirSync(log)) {
-      if (/^[0-9A-F]{24}$/.test(name)) harm(path.join(log, name));
-    }
-  }
 
   it('the error does not call a data directory damaged if the reason is unknown, and advises to copy it first', async () => {
     rmSync(path.join(on.directory, 'postgres/global/1262'));

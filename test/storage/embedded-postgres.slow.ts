@@ -1,4 +1,4 @@
-/** The lock of a data directory does not depend on the files that a cleaning program may remove. */
+/** The memory of the embedded database, and its lock, which does not depend on files that a cleaning program may remove. */
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -51,5 +51,24 @@ describe('embedded PostgreSQL, whose socket or lock file is removed while it run
     const command = await startOtherProcess(directory, 'share');
     expect(await command.query(IDS)).to.deep.equal([]);
     await command.close();
+  });
+});
+
+/** With the optimizing compiler of V8 a process had more than 600 MiB. */
+const MAX_MEMORY_MIB = 300;
+
+describe('memory of the embedded database', () => {
+  it('a start with a thousand statements needs less than 300 MiB', async () => {
+    const owner = await startOtherProcess(await freshDataDirectory(), 'own');
+    // EXECUTE plans each statement again, so PostgreSQL's largest functions run often.
+    const statement = `DO $$ BEGIN FOR i IN 1..1000 LOOP
+      EXECUTE 'SELECT count(*) FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+        WHERE relname = ' || quote_literal(i);
+    END LOOP; END $$`;
+    const answer = await owner.query(statement);
+    const peak = await owner.peakMemoryMiB();
+    await owner.close();
+    expect(answer).to.deep.equal([]);
+    expect(peak).to.be.below(MAX_MEMORY_MIB);
   });
 });

@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
-import { UnsafeRedis } from '../../src/storage/open-token-store.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { openTokenStore, UnsafeRedis } from '../../src/storage/open-token-store.ts';
 import { createRedis } from '../../src/storage/redis/redis.ts';
 import { redisLimits } from '../../src/storage/shared-limits.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
@@ -30,12 +31,24 @@ import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
+import { timeShift } from '../support/stores.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
-import { openStore } from './open-store.ts';
 import { FACTS, newId, tokenStoreContract } from './token-store-contract.ts';
 import { failureOf, withinLimit } from './waiting.ts';
 
 const inAnHour = (): number => Math.floor(Date.now() / 1000) + 3_600;
+/** Opens a token store as a service does when it starts. The caller must close it. */
+async function openStore(
+  redisUrl: string,
+  { clock = systemClock, timeoutFactor = 1 }: { clock?: Clock; timeoutFactor?: number } = {},
+): Promise<TokenStore> {
+  // With Redis, the token store never uses the database, so the database need not exist.
+  const databaseUrl = 'postgres://postgres@127.0.0.1:1/postgres';
+  const database = await openDatabase({ databaseUrl, dataDirectory: '' });
+  const options = { redisUrl, database, clock, timeoutFactor };
+  return (await openTokenStore({ ...options, timeShift })).store;
+}
+
 describeOn([redisServer], 'Redis Cluster of three masters', () => {
   let masters: readonly RedisServer[];
   let url: string;

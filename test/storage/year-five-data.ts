@@ -7,7 +7,7 @@
 import pg from 'pg';
 import type { Seed } from '../support/seed.ts';
 
-const ACCOUNTS = 45_000;
+const ACCOUNTS = 26_000;
 /** Users of the popular client. */
 const PEOPLE = 25_000;
 const CLIENTS = 1_000;
@@ -48,7 +48,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
   [
     `INSERT INTO accounts (id, email, email_key, name, password_hash, created_at, external_id)
       SELECT ${account('n')}, n || '@many.test', n || '@many.test', 'Person ' || n, 'none', ${ago('n', 'minute')},
-          CASE WHEN n % 2 = 0 THEN 'many ' || n END
+          CASE WHEN n % 10 <> 0 THEN 'many ' || n END
         FROM generate_series(1, ${ACCOUNTS}) AS n`,
     `INSERT INTO clients (id, kind, name, redirect_uris, native, created_at, updated_at, owner_account_id)
       SELECT ${client('n')}, 'confidential', 'Client ' || n, '{https://many.test/callback}', false,
@@ -68,7 +68,7 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
     `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
       SELECT ${account('n')}, '${IDS.organization}', 'member', now() FROM generate_series(1, ${MEMBERS}) AS n
       UNION ALL VALUES ('${owner}', '${IDS.organization}', 'owner', now()), ('${heavy}', '${IDS.organization}', 'member', now())
-      UNION ALL SELECT ${account('n')}, 'org_' || lpad((1 + n % ${PLACES})::text, 16, '0'), 'owner', now()
+      UNION ALL SELECT ${account(`1 + n % ${ACCOUNTS}`)}, 'org_' || lpad((1 + n % ${PLACES})::text, 16, '0'), 'owner', now()
         -- If an organization had half of all members, PostgreSQL would read them all to delete its own.
         FROM generate_series(1, 30000) AS n`,
     `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
@@ -93,16 +93,16 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       SELECT 'key_' || lpad(n::text, 16, '0'),
           CASE WHEN n <= ${OF_ONE} THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,
           'Key ' || n, 'hash-' || n, lpad((n % 10000)::text, 4, '0'), ${ago('n', 'second')},
-          now() + n * interval '86 seconds' - interval '732 hours'
-        FROM generate_series(1, 50000) AS n`,
-    // Users with 50 problems of each of their clients, half as many as are kept.
+          now() + n * interval '119 seconds' - interval '732 hours'
+        FROM generate_series(1, 36000) AS n`,
+    // Users with 25 problems of each of their clients, a quarter of those that are kept.
     `INSERT INTO client_requests (client_id, at, step, error, cause, auth_method, request_id, share)
       SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n', 'second')}, 'token', 'invalid_grant',
           'cause ' || n % 7, 'basic', ${request('n')}, 'client'
-        FROM generate_series(1, ${CLIENTS * 50}) AS n`,
+        FROM generate_series(1, ${CLIENTS * 25}) AS n`,
     `INSERT INTO client_hours (client_id, hour, refreshes, refusals)
       SELECT ${client(`1 + n % ${CLIENTS}`)}, date_trunc('hour', now()) - n / ${CLIENTS} * interval '1 hour', 9, 1
-        FROM generate_series(0, ${CLIENTS * 48} - 1) AS n`,
+        FROM generate_series(0, ${CLIENTS * 24} - 1) AS n`,
   ],
   [
     // One client that everyone uses, one that `ENDED` users have left, and the rest.
@@ -113,18 +113,18 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
         FROM generate_series(1, ${PEOPLE}) AS n
       UNION ALL SELECT ${account('n')}, '${IDS.leftClient}', ${ago('n', 'minute')}, ${ago('n', 'minute')}, 'Client 7',
           '{many.test}', now(), 'person_disconnected', NULL FROM generate_series(1, ${ENDED}) AS n
-      UNION ALL SELECT ${account(`1 + n % ${PEOPLE}`)}, ${client(`100 + n / ${PEOPLE} * 500 + n % 400`)},
+      UNION ALL SELECT ${account(`1 + n % ${PEOPLE}`)}, ${client('100 + n % 900')},
           ${ago('n', 'second')}, ${ago('n', 'second')}, 'Client', '{many.test}',
           CASE WHEN n % 5 = 0 THEN now() END, CASE WHEN n % 5 = 0 THEN 'person_disconnected' END, NULL
-        FROM generate_series(0, ${2 * PEOPLE - 1}) AS n
+        FROM generate_series(1, ${PEOPLE}) AS n
       UNION ALL SELECT '${heavy}', ${client('n')}, now(), now(), 'Client', '{many.test}', NULL, NULL, NULL
         FROM generate_series(1, 300) AS n
       UNION ALL SELECT '${heavy}', '${popular}', now(), now(), 'Route Planner', '{many.test}', NULL, NULL, NULL`,
     `INSERT INTO ended_authorizations (id, at, cause, account_id, client_id, forgotten_at)
-      SELECT lpad(n::text, 22, '0'), ${ago('n * 120', 'second')}, 'client_revoked',
+      SELECT lpad(n::text, 22, '0'), ${ago('n * 230', 'second')}, 'client_revoked',
           CASE WHEN n % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END, '${popular}',
-          ${ago('n * 120', 'second')} + interval '31 days'
-        FROM generate_series(1, 50000) AS n`,
+          ${ago('n * 230', 'second')} + interval '31 days'
+        FROM generate_series(1, 26000) AS n`,
     `INSERT INTO activity (at, account_id, actor, action, details, address, browser, request_id)
       SELECT ${ago('110000 - n', 'second')} - interval '1 minute',
           CASE WHEN n / 5 % 5 = 0 THEN '${heavy}' ELSE ${account(`1 + n % ${PEOPLE}`)} END,

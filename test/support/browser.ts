@@ -84,7 +84,7 @@ export async function enterAs(page: Page, issuer: string, person: Person): Promi
   await page.context().addCookies(cookies);
 }
 
-export interface VisitOptions {
+interface VisitOptions {
   /** The language that the browser prefers. */
   readonly locale?: string;
   readonly javaScript?: boolean;

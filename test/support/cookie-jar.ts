@@ -6,7 +6,7 @@ interface Cookie {
   readonly path: string;
 }
 
-export interface CookieJar {
+interface CookieJar {
   /** Stores the cookies that a response sets, and removes those that it expires. */
   take(headers: Headers, path: string): void;
   /** The `Cookie` header for a request to `path`, or undefined. */

@@ -8,7 +8,7 @@ import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { describeOn, postgresServer } from './requirements.ts';
 import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 
-export type DatabaseKind = 'embedded' | 'postgres';
+type DatabaseKind = 'embedded' | 'postgres';
 
 /**
  * Defines the suite once per kind of database. Each call of `open`, in a hook or a test, returns

@@ -1,6 +1,7 @@
 /** Reads the metrics and the readiness of a service. */
 import { expect } from 'chai';
 import type { Service } from '../../src/service/service.ts';
+import { eventually } from './eventually.ts';
 
 /** All samples, keyed by name and labels as they are written: `name{label="value"}`. */
 export type Samples = ReadonlyMap<string, number>;
@@ -32,4 +33,25 @@ export function samplesOf(text: string): Samples {
 export function counted(samples: Samples, name: string): Record<string, number> {
   const own = [...samples].filter(([key, value]) => value !== 0 && (key === name || key.startsWith(`${name}{`)));
   return Object.fromEntries(own.map(([key, value]) => [key.slice(name.length), value]));
+}
+
+const QUERIES = 'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}';
+
+/** Expects that both requests make as many queries: the fewest, because background queries may run during some of them. */
+export async function expectSameQueries(
+  service: Pick<Service, 'operatorsUrl'>,
+  one: () => Promise<unknown>,
+  another: () => Promise<unknown>,
+): Promise<void> {
+  const counted = async () => (await scrape(service)).get(QUERIES) ?? 0;
+  let [ofOne, ofAnother] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  await eventually(async () => {
+    const before = await counted();
+    await one();
+    const between = await counted();
+    await another();
+    ofOne = Math.min(ofOne, between - before);
+    ofAnother = Math.min(ofAnother, (await counted()) - between);
+    expect(ofAnother, 'queries').to.equal(ofOne);
+  });
 }

@@ -33,7 +33,7 @@ export function findProgram(name: string, directories: readonly string[] = []): 
   return searched.map((directory) => path.join(directory, name)).find(isExecutable);
 }
 
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly cwd: string;
   /** The system account to run as when the tests run as root. */
   readonly unprivileged?: string;

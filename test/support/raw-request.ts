@@ -1,7 +1,7 @@
 /** Sends requests that `fetch` would not allow: with any Host, from any local address. */
 import { request } from 'node:http';
 
-export interface RawRequest {
+interface RawRequest {
   readonly method?: string;
   /**
    * Headers that are sent unchanged, with any `host`; only those of a body are added. In a list

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 
-export interface ReceivedCommand {
+interface ReceivedCommand {
   /** In lower case. */
   readonly name: string;
   readonly values: readonly string[];

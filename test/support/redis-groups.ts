@@ -15,14 +15,6 @@ export const portOf = (server: RedisServer): string => new URL(server.url).port;
 export const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
   callOnce(Number(portOf(server)), command, ...values);
 
-/**
- * Makes the replica hang, and ends its connection: after `resume` it would read what the system has received for it.
- */
-export async function cutOff(replica: RedisServer, master: RedisServer): Promise<void> {
-  replica.pause();
-  await ask(master, 'CLIENT', 'KILL', 'TYPE', 'replica');
-}
-
 export async function callOnce(port: number, command: string, ...values: string[]): Promise<unknown> {
   const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => {});
@@ -41,7 +33,7 @@ export async function expectState(masters: readonly RedisServer[], state: 'ok' |
 }
 
 /** The first and the last slot of each master. */
-export const SLOTS = [
+const SLOTS = [
   ['0', '5460'],
   ['5461', '10922'],
   ['10923', '16383'],

@@ -37,13 +37,10 @@ export interface Seed {
 export type Registries = Pick<TestService, 'database' | 'accounts' | 'organizations' | 'memberships' | 'clients'>;
 
 export const REDIRECT_URI = 'https://partner.example/callback';
-export const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
+const NATIVE_REDIRECT_URI = 'com.example.warehouse:/callback';
 
-/** Fills an empty database. @param options `redirectUris`: for each client that has any; tests use the first one */
-export async function seed(
-  service: Registries,
-  { redirectUris = [REDIRECT_URI] }: { redirectUris?: readonly string[] } = {},
-): Promise<Seed> {
+/** Fills an empty database. */
+export async function seed(service: Registries): Promise<Seed> {
   const { organizations, memberships } = service;
   const person = await addPerson(service, 'Grace Person', 'grace@example.test');
   const other = await addPerson(service, 'Oscar Other', 'oscar@example.test');
@@ -57,10 +54,9 @@ export async function seed(
   await memberships.setRights({ accountId }, warehouse.id, ['read', 'write']);
   await memberships.setRole({ accountId: other.accountId }, elsewhere.id, 'owner');
 
-  const add = (kind: ClientKind, name: string, uris: readonly string[], more: NewClient = {}) =>
-    addTestClient(service, name, { kind, redirectUris: uris, ...more });
+  const add = (kind: ClientKind, name: string, more: NewClient = {}) => addTestClient(service, name, { kind, ...more });
   const owned = { ownerAccountId: other.accountId };
-  const machine = await add('machine', 'Night Sync', []);
+  const machine = await add('machine', 'Night Sync');
   await memberships.setRole({ clientId: machine.id }, organizationId, 'member');
 
   return {
@@ -70,12 +66,12 @@ export async function seed(
     warehouse,
     elsewhere,
     clients: {
-      confidential: await add('confidential', 'Route Planner', redirectUris, owned),
-      otherConfidential: await add('confidential', 'Stock Reports', redirectUris),
-      public: await add('public', 'Warehouse Map', redirectUris),
-      native: await add('public', 'Warehouse Phone', [NATIVE_REDIRECT_URI], { isNative: true }),
+      confidential: await add('confidential', 'Route Planner', owned),
+      otherConfidential: await add('confidential', 'Stock Reports'),
+      public: await add('public', 'Warehouse Map'),
+      native: await add('public', 'Warehouse Phone', { redirectUris: [NATIVE_REDIRECT_URI], isNative: true }),
       machine,
-      resourceServer: await add('resource-server', 'Warehouse API', []),
+      resourceServer: await add('resource-server', 'Warehouse API'),
     },
   };
 }

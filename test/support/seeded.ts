@@ -3,7 +3,7 @@ import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts
 import { createTestClock, realNow, type TestClock } from './clock.ts';
 import { madeOnce } from './made-once.ts';
 import { type FilledTemplate, filledTemplate } from './postgres-server.ts';
-import { REDIRECT_URI, type Seed, seed } from './seed.ts';
+import { type Seed, seed } from './seed.ts';
 import {
   type Deployment,
   type Start,
@@ -13,13 +13,11 @@ import {
   type TestService,
 } from './service.ts';
 
-export interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock' | 'createDatabase'> {
+interface SeededOptions extends Omit<StartOptions, 'deployment' | 'clock' | 'createDatabase'> {
   /** A deployment, or the function that `forEachDeployment` passes to run the suite on each. */
   readonly on?: Start | Deployment;
   /** Stops the time, at the present or at this date, until the suite moves it. */
   readonly clock?: boolean | Date;
-  /** The redirect URIs of each client that has any; the tests use the first one. */
-  readonly redirectUris?: readonly string[];
 }
 
 /** What a suite can use once its hooks have run. */
@@ -39,7 +37,7 @@ export interface Seeded {
  * them: `const on = startSeeded(); it('…', () => on.seeded.person …)`.
  */
 export function startSeeded(options: SeededOptions = {}): Seeded {
-  const { on, clock: wanted = false, redirectUris = [REDIRECT_URI], ...rest } = options;
+  const { on, clock: wanted = false, ...rest } = options;
   const start = typeof on === 'function' ? on : startsOn(on);
   let time: TestClock | undefined;
   let running: Omit<Seeded, 'clock'> | undefined;
@@ -47,7 +45,7 @@ export function startSeeded(options: SeededOptions = {}): Seeded {
   before('start and seed the service', async () => {
     if (wanted) time = createTestClock(wanted === true ? undefined : wanted);
     const begin: Start = (more) => start({ ...rest, ...(time && { clock: time.clock }), ...more });
-    const { service, seeded } = await startAndSeed(begin, { redirectUris, mayCopy: !(wanted instanceof Date) });
+    const { service, seeded } = await startAndSeed(begin, { mayCopy: !(wanted instanceof Date) });
     const { issuer } = service;
     const partner = partnerTokens(issuer, seeded);
     running = { service, issuer, seeded, clients: seeded.clients, partner };
@@ -84,38 +82,31 @@ export function startSeeded(options: SeededOptions = {}): Seeded {
  */
 export async function startAndSeed(
   start: Start,
-  { redirectUris = [REDIRECT_URI], mayCopy = true }: { redirectUris?: readonly string[]; mayCopy?: boolean } = {},
+  { mayCopy = true }: { mayCopy?: boolean } = {},
 ): Promise<{ readonly service: TestService; readonly seeded: Seed }> {
   let copied: { readonly url: string; readonly seeded: Seed } | undefined;
   const createDatabase = async (): Promise<string> => {
-    const { copy, value } = await seededTemplate(redirectUris);
+    const { copy, value } = await seededTemplate();
     copied = { url: await copy(), seeded: value };
     return copied.url;
   };
   const service = await start(mayCopy ? { createDatabase } : {});
   if (copied === undefined || copied.url !== service.settings.storage.databaseUrl) {
-    return { service, seeded: await seed(service, { redirectUris }) };
+    return { service, seeded: await seed(service) };
   }
   // Tests that begin at once would meet its statements.
   await service.firstCleaning;
   return { service, seeded: copied.seeded };
 }
 
-const seededTemplates = new Map<string, () => Promise<FilledTemplate<Seed>>>();
+/** A database that is seeded once for all suites of this process: to copy it costs a third of seeding another one. */
+const seededTemplate: () => Promise<FilledTemplate<Seed>> = madeOnce(() => filledTemplate(seedOnce));
 
-/** Seeds a database once for all suites of this process: to copy it costs a third of seeding another one. */
-function seededTemplate(redirectUris: readonly string[]): Promise<FilledTemplate<Seed>> {
-  const name = redirectUris.join(' ');
-  const made = seededTemplates.get(name) ?? madeOnce(() => filledTemplate((url) => seedOnce(url, redirectUris)));
-  seededTemplates.set(name, made);
-  return made();
-}
-
-async function seedOnce(databaseUrl: string, redirectUris: readonly string[]): Promise<Seed> {
+async function seedOnce(databaseUrl: string): Promise<Seed> {
   const clock = () => realNow() - 60_000;
   const service = await startTestService({ settings: { storage: { databaseUrl } }, clock });
   try {
-    return await seed(service, { redirectUris });
+    return await seed(service);
   } finally {
     await service.close();
   }

@@ -25,7 +25,7 @@ import { TIMEOUT_FACTOR } from './timeout-factor.ts';
 export type Deployment = 'embedded' | 'postgres' | 'postgres+redis';
 
 /** The cheapest deployment whose programs are installed, for tests that run equally on each. */
-export const usualDeployment: Deployment =
+const usualDeployment: Deployment =
   postgresServer.program === undefined || redisServer.program === undefined ? 'embedded' : 'postgres+redis';
 
 export interface TestService extends Service {

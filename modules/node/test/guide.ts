@@ -14,25 +14,14 @@ export function programsOfGuide(files: readonly string[]): string[] {
   });
 }
 
-/**
- * Writes programs of the guide to a project.
- *
- * @param packages to install in the project: names, or pairs of a name and a folder of node_modules
- */
-export function writeGuideTo(
-  project: string,
-  files: readonly string[],
-  packages: readonly (string | readonly [name: string, folder: string])[],
-): void {
+/** Writes programs of the guide to a project. @param packages to install in the project, by their names */
+export function writeGuideTo(project: string, files: readonly string[], packages: readonly string[]): void {
   for (const [at, code] of programsOfGuide(files).entries()) {
     writeFileSync(path.join(project, files[at] ?? ''), code);
   }
   const modules = path.join(project, 'node_modules');
   mkdirSync(path.join(modules, 'gatehouse'), { recursive: true });
-  for (const named of packages) {
-    const [name, folder] = typeof named === 'string' ? [named, named] : named;
-    symlinkSync(path.join(ROOT, 'node_modules', folder), path.join(modules, name));
-  }
+  for (const name of packages) symlinkSync(path.join(ROOT, 'node_modules', name), path.join(modules, name));
   symlinkSync(path.join(ROOT, 'modules/node/src'), path.join(modules, 'gatehouse/lib'));
   const exports = { './resource-server': './lib/resource-server.ts' };
   writeFileSync(path.join(modules, 'gatehouse/package.json'), JSON.stringify({ exports }));

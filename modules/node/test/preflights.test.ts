@@ -1,4 +1,4 @@
-/** CORS preflights reach the CORS code of an API, and web pages can read refusals. */
+/** CORS preflights reach the CORS code of an API, web pages can read refusals, and Express answers them. */
 import { createServer, type RequestListener } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,14 @@ import { buildSchema } from 'graphql';
 import Koa from 'koa';
 import { atEndOfFile } from '../../../test/support/end-of-run.ts';
 import { ask } from '../../../test/support/oauth.ts';
-import { answerRefusals, type Introspector, protect, protectExpress, requireCaller } from '../src/resource-server.ts';
+import {
+  answerRefusals,
+  type Introspector,
+  protect,
+  protectExpress,
+  requireCaller,
+  requireRight,
+} from '../src/resource-server.ts';
 import { SERVERS as GRAPHQL_SERVERS } from './servers.ts';
 import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 
@@ -53,6 +60,7 @@ function expressApp(create: typeof express, introspector: Introspector): Request
   app.use(protectExpress(introspector));
   app.all('/cors', (_request, response) => void response.status(204).set(CORS).end());
   app.all('/caller', (request, response) => void response.send(request.caller.subject));
+  app.all('/stock', ({ caller }) => requireRight(caller, 'wh_b', 'read'));
   app.use(answerRefusals);
   return app;
 }
@@ -124,6 +132,17 @@ describe('a CORS preflight', () => {
         expect(exposed).to.equal('WWW-Authenticate, Retry-After');
         expect(answer.headers.has('access-control-allow-origin')).to.equal(false);
       });
+
+      if (name.startsWith('Express')) {
+        it('a refused right is answered with status, header and code but no stack trace', async () => {
+          const { status, headers, body, text } = await send('GET', '/stock', { authorization: `Bearer ${TOKEN}` });
+          expect(status, text).to.equal(403);
+          expect(headers.get('www-authenticate')).to.match(/insufficient_scope/);
+          expect(headers.get('cache-control')).to.equal('no-store');
+          expect(body).to.have.nested.property('errors[0].extensions.code', 'FORBIDDEN');
+          expect(text).to.not.match(/node_modules|\bat .*:\d/);
+        });
+      }
 
       it('a call with a valid token finds its caller', async () => {
         const { status, text } = await send('POST', '/caller', {

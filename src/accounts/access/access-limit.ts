@@ -2,18 +2,15 @@
 import type { Organization } from './reach.ts';
 
 export interface AccessLimit {
-  /**
-   * Ids of organizations (with all their warehouses) and of single warehouses. Null for everything that the user can
-   * access, including what is added later.
-   */
+  /** Ids of organizations (with all their warehouses) and of warehouses. Null for all that the user can ever access. */
   readonly places: readonly string[] | null;
-  /** True if the client or key gets only the role `viewer` and the right `read`. */
+  /** True if the client or key has only the role `viewer` and the right `read`. */
   readonly isReadOnly: boolean;
 }
 
-/** The limit of a connection. (An API key has an expiry of its own instead of `until`.) */
+/** The limit of a connection. An API key has its own expiry instead of `until`. */
 export interface ConnectionLimit extends AccessLimit {
-  /** When the connection ends; null for no end. */
+  /** When the connection ends; null for never. */
   readonly until: Date | null;
 }
 
@@ -30,10 +27,8 @@ export const isLimited = ({ places, isReadOnly, until }: Partial<ConnectionLimit
 export const LIMIT_COLUMN = `json_build_object('places', n.limit_places,
     'isReadOnly', n.limit_read_only, 'until', n.limit_until)`;
 
-/** SQL expression: the connection `n` has a limit. */
 export const IS_LIMITED = '(n.limit_places IS NOT NULL OR n.limit_read_only OR n.limit_until IS NOT NULL)';
 
-/** A limit as `LIMIT_COLUMN` returns it, parsed from JSON. */
 export type LimitJson = AccessLimit & { readonly until: string | null };
 
 export const limitJson = ({ places, isReadOnly, until }: ConnectionLimit): LimitJson => ({
@@ -48,7 +43,7 @@ export const limitFrom = ({ places, isReadOnly, until }: LimitJson): ConnectionL
   until: until === null ? null : new Date(until),
 });
 
-/** Returns the part of a user's access within the limit, without organizations outside of it. */
+/** Returns the part of a user's access that is within the limit. Omits organizations that are outside of it. */
 export function limitAccess(
   organizations: readonly Organization[],
   { places, isReadOnly }: AccessLimit,
@@ -69,10 +64,7 @@ function organizationsWithin(
   });
 }
 
-/**
- * Returns the access without these warehouses, as if a limit named all others. Leaves out an organization of which no
- * warehouse remains.
- */
+/** Omits organizations of which no warehouse remains, as if a limit named all other warehouses. */
 export function withoutWarehouses(
   organizations: readonly Organization[],
   left: ReadonlySet<string>,
@@ -85,7 +77,7 @@ export function withoutWarehouses(
   });
 }
 
-/** Describes a limit in a sentence for operators; empty without a limit. */
+/** Describes a limit in a sentence for operators. Returns an empty text if there is no limit. */
 export function limitSentence(limit: Partial<ConnectionLimit>): string {
   const { places, isReadOnly, until } = limit;
   const parts = [
@@ -96,7 +88,6 @@ export function limitSentence(limit: Partial<ConnectionLimit>): string {
   return parts.length === 0 ? '' : `The person limited it: ${parts.join(', ')}.`;
 }
 
-/** Returns the details of a limit for the activity log. */
 export const limitDetails = ({ places, isReadOnly, until }: Partial<ConnectionLimit>) => ({
   ...(places && { places: places.length }),
   ...(isReadOnly && { read_only: 'yes' }),

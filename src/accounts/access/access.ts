@@ -1,4 +1,4 @@
-/** The current access of a user or machine client: determined at each call, not stored in tokens. */
+/** The current access of a user or machine client, which is determined at each call and not stored in tokens. */
 import type { Clock } from '../../base/clock.ts';
 import { isClientId } from '../../base/random-id.ts';
 import { createCache } from '../../storage/cache.ts';
@@ -22,15 +22,12 @@ import {
 
 export type Access = ReturnType<typeof createAccess>;
 
-/** A client or an API key that acts for a user. */
 export interface Credential {
-  /** Absent for an API key, which has no client. */
   readonly clientId?: string;
-  /** Absent if there is no limit; a client test never has one. */
+  /** Absent for no limit; a client test never has one. */
   readonly limit?: AccessLimit | undefined;
 }
 
-/** The user's current access, and the policies of the user's organizations. */
 type Reach = Pick<Person, 'organizations' | 'policies'>;
 
 export interface Member {
@@ -40,7 +37,6 @@ export interface Member {
   /** Null for a machine client. */
   readonly email: string | null;
   readonly role: Role;
-  /** The subject's rights in the requested warehouse. */
   readonly rights: readonly Right[];
   readonly isSuspended: boolean;
 }
@@ -60,7 +56,7 @@ export function createAccess(parts: {
   });
   const clientBlocks = createClientBlocks(parts);
 
-  /** Reads the memberships of a machine client, and the places in which it is blocked, in one statement. */
+  /** Uses one statement for the memberships of a machine client and the places in which it is blocked. */
   async function readMachine(id: string): Promise<Machine> {
     const rows = await database.query<ReachRow & { readonly isBlocked: boolean; readonly isOut: boolean }>(
       `SELECT reach.*, w.client_id IS NOT NULL AS "isOut", o.client_id IS NOT NULL AS "isBlocked"
@@ -91,32 +87,27 @@ export function createAccess(parts: {
   }
 
   return {
-    /**
-     * Returns the organizations and warehouses of the subject's memberships, sorted by name; none for
-     * an unknown subject. The caller must check whether the subject exists and is not suspended.
-     */
+    /** Returns organizations, sorted by name. The caller must check that the subject exists and is not suspended. */
     accessOf,
     /** Returns what a machine client can access: `accessOf` without the places in which it is blocked. */
     machineAccess: async (clientId: string): Promise<readonly Organization[]> => (await machineOf(clientId)).admitted,
     clientBlocks,
-    /** Call this after the user's access changed: the database's notification comes later. */
+    /** Call this after the user's access has changed, because the database's notification arrives later. */
     forget: (accountId: string): void => people.forget('access', accountId),
-    /** Call this after an organization changed: the database's notification comes later. */
     forgetOrganization: (id: string): void => people.forget('organizations', id),
 
     /**
      * Returns what a credential of a user can access: the user's current access within the user's limit. For a client,
-     * leaves out organizations that block the client, or that require an approval and have not given it, and warehouses
-     * in which the client is blocked; for an API key, organizations that allow no keys. No other code decides this.
+     * omits organizations that block it, or require an approval and have not given it, and warehouses in which it is
+     * blocked. For an API key, omits organizations that allow no keys. No other code decides this.
      */
     through,
-    /** Like `through`, but reads the user itself. */
     async accessThrough(accountId: string, credential: Credential): Promise<readonly Organization[]> {
       const person = await people.find(accountId);
       return person ? through(person, credential) : [];
     },
 
-    /** Like `accessThrough` for several clients, keyed by client id. One statement reads all decisions about them. */
+    /** Like `accessThrough`, keyed by client id. Reads all decisions about the clients by one statement. */
     async accessThroughAll(
       accountId: string,
       clients: readonly { readonly clientId: string; readonly limit: AccessLimit }[],
@@ -135,9 +126,9 @@ export function createAccess(parts: {
     },
 
     /**
-     * Lists the members of an organization, or the subjects with access to a warehouse, in the order of joining.
+     * Lists members of an organization, or subjects with access to a warehouse, in the order of joining.
      *
-     * @param page if `role` is set, only members with this role are listed.
+     * @param page if `role` is set, only members with this role are listed
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async reachedBy(
@@ -167,10 +158,10 @@ export function createAccess(parts: {
           ['role = $', role],
           ["(rights <> '{}') = $", kind === 'organization' ? undefined : true],
         ] as const,
-        // Begin with the organization, because the index that has this order begins with it.
+        // Begin with the organization, because the index for this order begins with it.
         order: ['organization_id', 'membership'],
         hasId: (id: string) => `(account_id = ${id} OR client_id = ${id})`,
-        // Search the columns that operators see.
+        // The operator sees these columns, so a search finds the shown texts.
         cells: [
           'id',
           "coalesce(email, name || ' (machine)')",
@@ -185,13 +176,13 @@ export function createAccess(parts: {
   };
 }
 
-/** A machine client's memberships, and (`admitted`) what it can access. */
+/** A machine client's memberships, and in `admitted` what it can access. */
 interface Machine {
   readonly organizations: readonly Organization[];
   readonly admitted: readonly Organization[];
 }
 
-/** @param decisions the decisions about the client; undefined for an API key */
+/** @param decisions about the client; undefined for an API key */
 function within(
   { organizations, policies }: Reach,
   decisions: ClientDecisions | undefined,
@@ -201,12 +192,7 @@ function within(
   return limit ? limitAccess(admitted, limit) : admitted;
 }
 
-/**
- * Returns the user's organizations that admit the client or API key, without the warehouses in which the client is
- * blocked.
- *
- * @param decisions the decisions about the client; undefined for an API key
- */
+/** Returns the organizations that admit the client (or API key: no `decisions`), without blocked warehouses. */
 function admittedBy(
   organizations: readonly Organization[],
   policies: OrganizationPolicies,

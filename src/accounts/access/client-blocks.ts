@@ -11,29 +11,27 @@ interface FollowingClient {
   readonly formerRedirectUris: readonly string[];
 }
 
-/** The ids of the organizations that decided about a client. A block has priority over an approval. */
+/** Ids of the organizations that decided about a client. A block has priority over an approval. */
 export interface ClientDecisions {
   readonly blocked: ReadonlySet<string>;
-  /** The ids of the warehouses in which the client is blocked. */
   readonly warehouses: ReadonlySet<string>;
   readonly approved: ReadonlySet<string>;
 }
 
 export const UNDECIDED: ClientDecisions = { blocked: new Set(), warehouses: new Set(), approved: new Set() };
 
-/** Why a client has no access to an organization, or to one of its warehouses. */
 export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
   /** Null for the whole organization. */
   readonly warehouseId: string | null;
-  /** `waiting`: the organization requires an approval, and has not decided about the client yet. */
+  /** `waiting`: the organization requires an approval of clients, and has not decided about this one. */
   readonly why: 'blocked' | 'declined' | 'waiting' | 'warehouse';
-  /** When the client was blocked, declined, or first connected by a member; null if never. */
+  /** When the client was blocked or declined, or first connected by a member; null if never. */
   readonly at: Date | null;
   /** True if the client is blocked because another client of its owner is blocked. */
   readonly follows: boolean;
-  /** Why the organization declined the client, for the people who connected the client. */
+  /** Why the organization declined the client, for the users who have connected it. */
   readonly sentence: string | null;
 }
 
@@ -52,12 +50,7 @@ export function createClientBlocks(parts: {
     },
   });
 
-  /**
-   * Returns, keyed by client id, where each client is blocked and which organizations have approved it. Leaves out
-   * clients without any decision.
-   *
-   * @param organizationIds absent for the decisions of all organizations, which may be thousands
-   */
+  /** Returns decisions, keyed by client id. Without `organizationIds`, a client may have thousands of them. */
   async function decisionsOf(
     clientIds: readonly string[],
     organizationIds?: readonly string[],
@@ -85,7 +78,7 @@ export function createClientBlocks(parts: {
   }
 
   return {
-    /** Stores that the organization blocks the client, and returns the block if it is new. */
+    /** Returns the block if it is new. */
     block: (
       tx: Queries,
       organizationId: string,
@@ -112,7 +105,7 @@ export function createClientBlocks(parts: {
 
     unblock: (tx: Queries, organizationId: string, clientId: string): Promise<unknown[]> =>
       tx.query(
-        // Also delete the blocks of the owner's deleted clients, because no page lists those.
+        // Also delete the blocks of the owner's deleted clients, because no page lists them.
         `WITH admitted AS (
               DELETE FROM barred_clients WHERE organization_id = $1 AND client_id = $2
                 RETURNING client_id
@@ -127,10 +120,7 @@ export function createClientBlocks(parts: {
         [organizationId, clientId],
       ),
 
-    /**
-     * Blocks the client in this warehouse, if the warehouse belongs to the organization. Returns the block if it is
-     * new. The block does not extend to other clients of the same owner.
-     */
+    /** Blocks the client in this warehouse, not the owner's other clients. Returns the block if it is new. */
     blockIn: (
       tx: Queries,
       organizationId: string,
@@ -139,7 +129,7 @@ export function createClientBlocks(parts: {
       { at, by }: { readonly at: Date; readonly by: string | undefined },
     ): Promise<unknown[]> =>
       tx.query(
-        // The lock waits for a move of the warehouse in progress, and a later move waits for it and sees the block.
+        // The lock waits for a move of the warehouse in progress. A later move waits for this block, and then sees it.
         `WITH own AS (SELECT id FROM warehouses
             WHERE id = $2 AND organization_id = $1 AND ended_at IS NULL FOR KEY SHARE)
           INSERT INTO barred_in_warehouses (warehouse_id, client_id, barred_at, barred_by)
@@ -148,7 +138,6 @@ export function createClientBlocks(parts: {
         [organizationId, warehouseId, clientId, at, by ?? null],
       ),
 
-    /** Deletes the block in the warehouse, and returns it if there was one. */
     unblockIn: (tx: Queries, organizationId: string, warehouseId: string, clientId: string): Promise<unknown[]> =>
       tx.query(
         `DELETE FROM barred_in_warehouses WHERE client_id = $3 AND warehouse_id =
@@ -156,7 +145,6 @@ export function createClientBlocks(parts: {
         [organizationId, warehouseId, clientId],
       ),
 
-    /** Returns where this client is blocked, and which organizations have approved it. */
     of: (clientId: string): Promise<ClientDecisions> =>
       cache.get(clientId, async () => (await decisionsOf([clientId])).get(clientId) ?? UNDECIDED),
 
@@ -191,11 +179,11 @@ export function createClientBlocks(parts: {
     },
 
     /**
-     * Blocks a client in each organization that blocks another client of the same owner, if one of the redirect hosts
-     * is the same, or was the same at the time of that block.
+     * Blocks a client in each organization that blocks another client of the same owner, if both have a redirect host
+     * in common, or had one when the other client was blocked.
      *
-     * @param client `formerRedirectUris` is empty for a new client. Hosts of former URIs cause no new block, even if an
-     *   organization has unblocked the client.
+     * @param client `formerRedirectUris` is empty for a new client. Hosts of former URIs cause no new block, because an
+     *   organization may have unblocked the client.
      * @param tx the transaction of the client's change. Call `forget` after it.
      */
     async follow(
@@ -238,7 +226,7 @@ export function createClientBlocks(parts: {
       );
     },
 
-    /** Call this after a block or decision changed: the database's notification comes later. */
+    /** Call this after a block or decision has changed, because the database's notification arrives later. */
     forget: (clientId: string): void => cache.invalidate('bars', clientId),
   };
 }
@@ -249,10 +237,7 @@ interface BlockedRedirects {
   readonly by: string | null;
 }
 
-/**
- * Returns the hosts of redirect URIs without ports; for a private-use scheme, the scheme. Omits loopback hosts if there
- * are other hosts, because all developers use the same loopback hosts on their own computers.
- */
+/** Returns hosts (without ports) and private-use schemes. Omits loopback hosts, common to all, if there are others. */
 function hostsOf(uris: readonly string[]): readonly string[] {
   const hosts = uris.map((uri) => {
     const { protocol, hostname } = new URL(uri);

@@ -11,15 +11,14 @@ import { type Organization, organizationsFrom, type ReachRow, selectReach } from
 
 export interface Person {
   readonly account: Account;
-  /** The user's organizations, sorted by name. */
   readonly organizations: readonly Organization[];
   readonly policies: OrganizationPolicies;
   readonly connections: readonly PersonConnection[];
-  /** Ids of this user's authorizations that were revoked singly; undefined if there are too many to cache. */
+  /** Ids of this user's authorizations that were themselves revoked; undefined if there are too many to cache. */
   readonly ended: readonly string[] | undefined;
 }
 
-/** [client id, generation, limit]; see authorizations/connections.ts. The last element is absent without a limit. */
+/** The generation is explained in authorizations/connections.ts. The last element is absent without a limit. */
 export type PersonConnection = readonly [clientId: string, generation: number, limit?: ConnectionLimit];
 
 export type People = ReturnType<typeof createPeople>;
@@ -28,13 +27,13 @@ interface PeopleParts {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Maximum number of cached users; fewer fit if they have access to more than ten organizations and warehouses. */
+  /** Maximum number of cached users; one with more than ten organizations and warehouses counts several times. */
   readonly maxCached?: number | undefined;
 }
 
-/** Users with up to this many organizations and warehouses (also in limits) take one cache slot, 3 kB. */
+/** A user with at most this many organizations and warehouses (also in limits) takes one cache slot of 3 kB. */
 const PLACES = 10;
-/** So many ids of ended authorizations take as much memory as one organization or warehouse. */
+/** This many ids of ended authorizations take as much memory as one organization or warehouse. */
 const ENDED_IN_PLACE = 7;
 
 const selectPerson = (id: string): string => `SELECT ${ACCOUNT_COLUMNS},
@@ -72,23 +71,15 @@ export function createPeople(parts: PeopleParts) {
   }
 
   return {
-    /**
-     * Returns the user, suspended or not; undefined if there is no such user.
-     *
-     * @param isUsable if it returns false for the cached user, the user is read again
-     */
+    /** Returns the user, even if suspended. If `isUsable` returns false for a cached user, reads the user again. */
     async find(id: string, isUsable: (person: Person) => boolean = () => true): Promise<Person | undefined> {
       if (!isAccountId(id)) return undefined;
       const person = await cache.get(id, () => read(id), isUsable);
       if (person === undefined || isUsable(person)) return person;
-      // Load again: the returned user may come from a read that another call had already begun.
+      // Read again: the returned user may come from a read that began before this call.
       return cache.get(id, () => read(id), isUsable);
     },
-    /**
-     * Reads a row that has an `"accountId"` together with that user, and caches the user, so that one query is enough.
-     *
-     * @param fromJson receives the row with its times as text
-     */
+    /** Reads a row with an `"accountId"` and that user by one query. @param fromJson gets the row with times as text */
     async findWith<Row>(select: string, value: string, fromJson: (row: Row) => Row) {
       const keep = cache.beginRead();
       const [row] = await database.query<PersonRow & { readonly found: Row }>(
@@ -99,9 +90,9 @@ export function createPeople(parts: PeopleParts) {
       if (row) keep(row.id, personFrom(row));
       return row && fromJson(row.found);
     },
-    /** Returns whether this authorization of the user was revoked singly, even if the token store still has it. */
+    /** True if this authorization of the user was itself revoked, even if the token store still has it. */
     hasEnded: ({ account, ended }: Person, id: string): Promise<boolean> => isEnded(account.id, ended, id),
-    /** Call this after a change of the user, because the database's notification comes later. */
+    /** Call this after the user has changed, because the database's notification arrives later. */
     forget: cache.invalidate,
   };
 }
@@ -132,7 +123,7 @@ function policiesFrom(rows: readonly ReachRow[]): OrganizationPolicies {
   return new Map(policies.map(({ id, policy }) => [id, policy]));
 }
 
-/** A user as JSON in the cache: times are text, and policies a list. */
+/** A user as JSON in the cache, where times are text and the policies a list. */
 type PersonJson = Pick<Person, 'organizations' | 'ended'> & {
   readonly account: Omit<Account, 'createdAt' | 'suspendedAt'> & {
     readonly createdAt: string;

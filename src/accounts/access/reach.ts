@@ -1,4 +1,4 @@
-/** The access of a user or machine client, read from memberships and rights. */
+/** The access of a user or machine client, computed from memberships and rights. */
 import { isClientId } from '../../base/random-id.ts';
 import { isAccountId } from '../account.ts';
 
@@ -7,10 +7,10 @@ export type Role = 'owner' | 'admin' | 'member' | 'viewer';
 export const isAdmin = (role: Role | undefined): boolean => role === 'owner' || role === 'admin';
 export type Right = 'read' | 'write' | 'manage';
 
-/** An organization in the form of introspection responses. */
+/** An organization as introspection responses contain it. */
 export interface Organization {
   readonly id: string;
-  /** The organization's id in the system that it was imported from; absent if created by hand. */
+  /** The organization's id in the system that it was imported from; absent if created manually. */
   readonly external_id?: string;
   readonly name: string;
   readonly role: Role;
@@ -22,14 +22,13 @@ export interface Warehouse {
   readonly id: string;
   readonly external_id?: string;
   readonly name: string;
-  /** The subject's rights, in the order of `RIGHTS`. */
   readonly rights: readonly Right[];
 }
 
 export const ROLES: readonly Role[] = ['owner', 'admin', 'member', 'viewer'];
 export const RIGHTS: readonly Right[] = ['read', 'write', 'manage'];
 
-/** Returns a query for `ReachRow`s. @param id SQL expression for the id of the subject. */
+/** Returns a query for `ReachRow`s. @param id SQL expression for the id of the subject */
 export const selectReach = (column: SubjectColumn[0], id: string): string =>
   `SELECT m.role, o.id AS "organizationId", o.name AS "organizationName", o.external_id AS "organizationExternalId",
       o.asks_first AS "asksFirst", o.allows_api_keys AS "allowsApiKeys", w.id AS "warehouseId",
@@ -49,7 +48,7 @@ export interface ReachRow {
   readonly organizationExternalId: string | null;
   readonly asksFirst: boolean;
   readonly allowsApiKeys: boolean;
-  /** Null in the only row of an organization without accessible warehouses. */
+  /** Null if the organization has no accessible warehouses, and so only one row. */
   readonly warehouseId: string | null;
   readonly warehouseName: string | null;
   readonly warehouseExternalId: string | null;
@@ -83,7 +82,7 @@ const named = (id: string, external_id: string | null, name: string) =>
 const rightsOf = (role: Role, row: ReachRow): readonly Right[] =>
   row.warehouseId === null ? [] : rightsBy(role, row.rights);
 
-/** Returns those of the stored rights that the role allows (owners and admins: all), in the order of `RIGHTS`. */
+/** Returns the stored rights that the role allows, in the order of `RIGHTS`. An owner or admin has all rights. */
 export function rightsBy(role: Role, rights: readonly Right[] | null): readonly Right[] {
   if (role === 'owner' || role === 'admin') return RIGHTS;
   const most = role === 'viewer' ? (['read'] as const) : RIGHTS;
@@ -93,7 +92,6 @@ export function rightsBy(role: Role, rights: readonly Right[] | null): readonly 
 /** The holder of memberships: a user, or a machine client, which acts for itself. */
 export type Subject = { readonly accountId: string } | { readonly clientId: string };
 
-/** The column that refers to the subject, and the id of the subject. */
 export type SubjectColumn = readonly ['account_id' | 'client_id', string];
 
 /** Returns undefined if the id is malformed. */

@@ -1,11 +1,11 @@
-/** The names of all kinds of activity, on the user's page and in operator commands. */
+/** The names of all kinds of activity, for the user's page and for operator commands. */
 import { type Message, message, type Text } from '../../base/message.ts';
 import { inEnglish, isUnknown } from '../../texts/texts.ts';
 
-/** Ids and names that belong to an activity. Never a secret. */
+/** Ids and names that belong to an activity. They contain no secret. */
 export type Details = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** Why an authorization or a connection ended, as shown after the client's name. */
+/** Why an authorization or a connection ended. Shown after the client's name. */
 export const CAUSES = {
   client_revoked: message('activity.cause-client_revoked'),
   code_replayed: message('activity.cause-code_replayed'),
@@ -19,7 +19,7 @@ export const CAUSES = {
 
 export type EndingCause = keyof typeof CAUSES;
 
-/** One or more facts about an entry. The page separates them with commas. */
+/** Further texts about an entry, which the page separates with commas. */
 type Note = Text | undefined | readonly (Text | undefined)[];
 
 interface Words {
@@ -31,7 +31,6 @@ interface Words {
 
 const causeOf = (details: Details): Note => [CAUSES[details.cause as EndingCause], leak(details)];
 
-/** Returns where a value was found in public, if the report gave the place. */
 const leak = ({ found_at: place }: Details): Text | undefined =>
   place === undefined ? undefined : message('activity.found-at', { place: `${place}` });
 
@@ -40,7 +39,7 @@ const ending = ({ last_four: lastFour, ...details }: Details): readonly (Text | 
   details.cause === 'leaked' ? (leak(details) ?? message('activity.found-in-public')) : undefined,
 ];
 
-/** Describes what changed, such as `email address, name` or `limit of Route Planner, 3 places`. */
+/** Returns, for example, `email address, name` or `limit of Route Planner, 3 places`. */
 const changed = ({ changed: fields = [], ...details }: Details): Note => [
   ...[fields].flat().map((field) => FIELDS[String(field)] ?? `${field}`),
   ...limits(details),
@@ -82,7 +81,7 @@ function access(details: Details): Note {
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
 
-/** Describes the new policy of an organization. Returns undefined for other changes. */
+/** Returns undefined for changes that do not concern the policy of an organization. */
 const policy = ({ clients, api_keys: apiKeys }: Details): Note =>
   clients === undefined
     ? undefined
@@ -91,7 +90,6 @@ const policy = ({ clients, api_keys: apiKeys }: Details): Note =>
         apiKeys === 'refuse' ? message('activity.policy-no-keys') : undefined,
       ];
 
-/** Why a sign-in with a provider or a passkey was refused. */
 const REFUSALS: Readonly<Record<string, Message>> = {
   suspended: message('activity.refused-suspended'),
   taken: message('activity.refused-taken'),
@@ -101,13 +99,11 @@ const REFUSALS: Readonly<Record<string, Message>> = {
   too_many: message('activity.refused-too_many'),
 };
 
-/** Returns why a sign-in was refused, and how often if the entry summarizes several refusals. */
 const refusal = ({ reason, count }: Details): Note => [
   REFUSALS[String(reason)],
   count === undefined ? undefined : message('activity.refused-count', { count: Number(count) }),
 ];
 
-/** How a password was changed: through a one-time link of this purpose, or `removed`. */
 const LINKS: Readonly<Record<string, Message>> = {
   invitation: message('activity.link-invitation'),
   forgotten: message('activity.link-forgotten'),
@@ -267,18 +263,16 @@ interface Recorded {
 }
 
 interface ActivityInWords {
-  /** For example `Signed in` or `API key revoked`. */
   readonly what: Text;
-  /** The name of the client, key, organization or warehouse concerned. */
   readonly about: string | undefined;
   /** Further details, such as `ending in x7Qa`. */
   readonly notes: readonly Text[];
-  /** True if the action may have been an attacker's. */
+  /** True if an attacker may have caused the action. */
   readonly isWarning: boolean;
 }
 
 export function describeAction({ action, details }: Recorded): ActivityInWords {
-  // A newer version may have recorded this action before the service was downgraded to this version.
+  // Before a downgrade to this version, a newer version may have recorded an action that this version does not know.
   const words: Words = WORDS[action] ?? { what: String(action).replaceAll('_', ' ') };
   const { what, about, note, isWarning = false } = words;
   const name = about === undefined ? undefined : details[about];
@@ -290,7 +284,6 @@ export function describeAction({ action, details }: Recorded): ActivityInWords {
   };
 }
 
-/** Describes an action in English, which operator commands use. */
 export function actionInEnglish(record: Recorded) {
   const { what, about, notes } = describeAction(record);
   return { what: inEnglish(what), about, note: notes.map(inEnglish).join(', ') };

@@ -8,7 +8,7 @@ import { isAway } from '../../storage/storage-unavailable.ts';
 import { hasActiveSession } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
 
-/** The address of a request and its User-Agent header. Absent if an operator acted. */
+/** Where a request came from. Absent if an operator acted. */
 export interface Origin {
   readonly address: string;
   readonly browser: string;
@@ -16,29 +16,28 @@ export interface Origin {
   readonly session?: { readonly uid: string; readonly generation: number };
 }
 
-/** Thrown if the session of the acting user has ended during the request. */
+/** The session of the acting user has ended during the request. */
 export class SessionEnded extends Error {}
 
 export interface NewActivity {
   readonly action: Action;
-  /** `organization`: an owner or admin of an organization acted, as shown in the log of another user. */
+  /** `organization`: an owner or admin of an organization acted; used in the log of another user. */
   readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
   /** The account whose log contains the record; absent if the record concerns no user. */
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
-  /** The operator whose command a running service carried out. Other commands give the operator once, in `parts.by`. */
+  /** The operator whose command a running service has carried out. Other commands set `parts.by` instead. */
   readonly by?: OperatedBy | undefined;
 }
 
 export interface ActivityRecord extends NewActivity {
-  /** Ids grow with time. The next page contains records with ids below the smallest of this page. */
+  /** Ids grow with time. The next page contains records with ids below the smallest id of this page. */
   readonly id: number;
   readonly at: Date;
   readonly details: Details;
-  /** The id of the causing request, as in its log lines; absent for operator commands. */
+  /** The id of the request that caused the record, as in log lines; absent for operator commands. */
   readonly requestId?: string;
-  /** From the `traceparent` header of the causing request. */
   readonly traceId?: string;
 }
 
@@ -46,7 +45,6 @@ export type Activity = ReturnType<typeof createActivity>;
 
 interface ActivityPage {
   readonly limit: number;
-  /** Only records that are older than the record with this id. */
   readonly before?: number;
   readonly actions?: readonly Action[] | undefined;
   /** Only records with this text, in any letter case, in their details, or from this address. */
@@ -69,29 +67,21 @@ export interface ActivityRow extends RowOf<Omit<ActivityRecord, 'id' | 'origin' 
 export function createActivity(parts: {
   readonly database: Queries;
   readonly clock: Clock;
-  /** Set by the operator command, and recorded with every action of an operator. */
+  /** Recorded with every action of an operator; absent in the service. */
   readonly by?: OperatedBy;
 }) {
   const { database, clock, by } = parts;
   const operatedBy = (actor: NewActivity['actor'], given = by): [string | null, string | null] =>
     actor === 'operator' ? [given?.operator ?? null, given?.reason ?? null] : [null, null];
-  /** Refused sign-ins that are not recorded yet, by account and cause. */
+  /** Refused sign-ins that are not yet recorded, by account and cause. */
   const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
 
-  /**
-   * Records one entry. Pass the transaction of the recorded change, so that neither is stored without the other.
-   *
-   * @throws SessionEnded
-   */
+  /** Pass the transaction of the recorded change, so that neither is stored without the other. @throws SessionEnded */
   async function record(entry: NewActivity, tx: Queries = database): Promise<void> {
     if (!(await insert(entry, tx))) throw new SessionEnded();
   }
 
-  /**
-   * Returns false if the session has ended.
-   *
-   * @param late true if the account may have been erased from the log since the action. Then nothing is recorded
-   */
+  /** Returns false if the session has ended. @param late true: also if the account has been deleted meanwhile */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,
@@ -124,11 +114,11 @@ export function createActivity(parts: {
     record,
 
     /**
-     * Records the first refused sign-in at once, and only counts equal ones, so that an attacker cannot fill the log.
-     * `writeRefused` records the count.
+     * Records the first refused sign-in at once, and only counts further equal ones, so that an attacker cannot fill
+     * the log. `writeRefused` records the count.
      */
     async recordRefused({ origin, ...refusal }: NewActivity): Promise<void> {
-      // Leave out the session: the refusal does not depend on it, and it may end before the count is written.
+      // Omit the session: the refusal does not depend on it, and it may end before the count is written.
       const from = origin && { address: origin.address, browser: origin.browser };
       const entry: NewActivity = { ...refusal, origin: from };
       const key = JSON.stringify([entry.accountId, entry.action, entry.details]);
@@ -157,12 +147,12 @@ export function createActivity(parts: {
           refused.delete(key);
           continue;
         }
-        // Keep the group with a count of 0, so that the next equal refusal is counted, not recorded at once.
+        // Keep the group with a count of 0, so that the next equal refusal is only counted.
         Object.assign(group, { since: clock(), count: 0 });
         const counted = { ...entry, details: { ...entry.details, count } };
         await insert(counted, database, { late: true }).catch((error: unknown) => {
           group.count += count;
-          // Stop: the other entries would wait for the same unavailable database, one after the other.
+          // Stop here: each of the other entries would wait for the same unavailable database.
           if (isAway(error)) throw error;
           errors.push(error);
         });
@@ -170,11 +160,7 @@ export function createActivity(parts: {
       if (errors.length > 0) throw errors[0];
     },
 
-    /**
-     * Records many actions in the given order. Unlike `record`, does not check the session.
-     *
-     * @param origin applies to all these actions
-     */
+    /** Records many actions. Unlike `record`, does not check the session of `origin`, which applies to all of them. */
     async recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries, origin?: Origin): Promise<void> {
       if (entries.length === 0) return;
       await tx.query(
@@ -222,17 +208,17 @@ export function createActivity(parts: {
     },
 
     /**
-     * Returns the newest records of the account's log. This includes decisions of the account's organizations about
-     * clients that the account has connected, if they were made after the account joined. A decision is stored once,
-     * whatever the number of members, and is no longer shown after the membership or client is gone. Likewise, a
-     * renewal of a client is stored once, and shown to all users who were connected to the client.
+     * Returns the newest records of the account's log. They include decisions of the account's organizations about
+     * clients that the account has connected, if the decision was made after the account joined. A decision is stored
+     * once, whatever the number of members, and is no longer shown after the membership or client was deleted. A
+     * renewal of a client is also stored once, and shown to all users who were connected to the client.
      */
     async of(
       accountId: string,
       { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
     ): Promise<ActivityRecord[]> {
       const rows = await database.query<ActivityRow>(
-        // Look up first which organizations have decided anything: a user may have many organizations and clients.
+        // First find organizations that have decided anything, because a user may have many organizations and clients.
         `WITH organizations_that_decided AS MATERIALIZED (
             SELECT organization_id AS id, created_at AS joined_at FROM organization_memberships m WHERE account_id = $1
               AND EXISTS (SELECT FROM activity
@@ -266,7 +252,7 @@ export function createActivity(parts: {
 /** SQL condition: the record is the decision of an organization about a client. */
 const IS_DECISION = `account_id IS NULL AND action IN ('client_barred', 'client_admitted')`;
 
-/** SQL condition: the record is on the requested page. A search must not match what the reader does not see. */
+/** SQL condition: the record is on the requested page. A search uses only the texts that the reader sees. */
 const onPage = (details: string, address: string): string => `id < $2 AND ($4::text[] IS NULL OR action = ANY($4))
   AND ($5::text IS NULL OR strpos(lower((${details})::text), lower($5)) > 0 OR ${address} = $5)`;
 
@@ -278,17 +264,15 @@ const RENEWAL_COLUMNS = `id, at, NULL, CASE actor WHEN 'person' THEN 'client' EL
   ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL, NULL`;
 const ON_PAGE_OF_RENEWALS = onPage(RENEWAL_DETAILS, 'NULL');
 
-/** Replaces characters that PostgreSQL may reject: a User-Agent can contain anything, even NUL. */
+/** Replaces characters that PostgreSQL may reject, because a User-Agent can contain anything, even NUL. */
 export const keptBrowser = (browser: string): string =>
   browser.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_BROWSER_LENGTH);
 
-/** Returns the values for the columns `address` and `browser`. */
 const valuesOf = (origin: Origin | undefined): [string | null, string | null] => [
   origin?.address ?? null,
   origin ? keptBrowser(origin.browser) : null,
 ];
 
-/** Returns the values for the columns `request_id` and `trace_id`. */
 function idsOfRequest(): [string | null, string | null] {
   const { requestId, traceId } = currentRequest() ?? {};
   return [requestId ?? null, traceId ?? null];

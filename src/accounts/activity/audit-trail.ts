@@ -1,12 +1,11 @@
-/** The security log for readers that continue at a cursor. */
+/** The security log for programs that read it continuously, each from its own cursor. */
 import { Refusal } from '../../base/refusal.ts';
 import type { Database } from '../../storage/queries.ts';
 import { ACTIVITY_COLUMNS, type ActivityRow, activityFrom } from './activity.ts';
 import { auditEntry } from './audit.ts';
 
-/** The state of this database's log. */
 interface Log {
-  /** Part of each cursor. Changes when the database is restored into another cluster. */
+  /** Part of each cursor. It changes when the database is restored into another cluster. */
   readonly generation: string;
   /** Entries up to this id were written before the generation began. */
   readonly oldUntil: string;
@@ -19,7 +18,7 @@ interface Log {
 const CURSOR = /^([0-9a-f]{12})-(\d{1,18})-(\d{1,18})$/;
 
 export function createAuditTrail({ database }: { readonly database: Database }) {
-  /** Returns the state of the log. In a restored copy, begins a new generation before that. */
+  /** Returns the state of the log. In a restored copy, first begins a new generation. */
   async function find(isBegun = false): Promise<Log> {
     const [log] = await database.query<Log>(
       `SELECT generation, old_until AS "oldUntil", first_xact AS "firstXact",
@@ -33,7 +32,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
   }
 
   return {
-    /** Cleaning job: begins a new generation in a restored copy, even if no reader asks for the log. */
+    /** Cleaning job: begins a new generation in a restored copy, even if no program reads the log. */
     async begin(): Promise<number> {
       await find();
       return 0;
@@ -42,7 +41,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
     /**
      * Returns entries as JSON, each with a cursor that continues after it, and the cursor for the next page, even if
      * there are no further entries yet. A cursor contains the transaction and the id of the entry before it; the
-     * transaction is 0 for entries from before the generation.
+     * transaction is 0 for entries that are older than the generation.
      *
      * @param after a cursor, or `start` for the oldest stored entry
      * @throws Refusal for a cursor that does not belong to this log
@@ -75,12 +74,12 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
 }
 
 /**
- * Begins a generation, before which all present entries are ordered by id: in a restored copy, their transaction ids
- * come from another cluster's counter, and would hide new entries, or be hidden themselves.
+ * Begins a generation. All earlier entries are then ordered by id: in a restored copy, their transaction ids come from
+ * another cluster's counter, and would hide new entries, or be hidden themselves.
  */
 const beginGeneration = (database: Database): Promise<void> =>
   database.transaction(async (tx) => {
-    // Shorter than a node's query timeout, because every writer waits behind this lock. The next reader tries again.
+    // Shorter than the timeout of a query, because every writer waits for this lock. The next reader tries again.
     await tx.query("SET LOCAL lock_timeout = '500ms'");
     // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
     await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');

@@ -1,9 +1,9 @@
-/** The activity of all users, for operators: searched by user, subject and time. */
+/** The activity of all users, for operators, who search it by user, subject and time. */
 import type { Queries } from '../../storage/queries.ts';
 import { ACTIVITY_COLUMNS, type ActivityRecord, type ActivityRow, activityFrom } from './activity.ts';
 import { type Action, actionInEnglish, type Details } from './activity-words.ts';
 
-/** Actions that end something that `details` names, such as an API key. The index `activity_ends` lists the same. */
+/** Actions that end something that `details` names, such as an API key. The index `activity_ends` has the same list. */
 export const ENDS = [
   'api_key_revoked',
   'passkey_removed',
@@ -15,22 +15,17 @@ export const ENDS = [
 ] as const satisfies readonly Action[];
 
 export interface AuditQuestion {
-  /** The account whose log contains the record. */
   readonly accountId?: string | undefined;
   readonly clientId?: string | undefined;
   readonly action?: ActivityRecord['action'] | undefined;
   readonly actor?: ActivityRecord['actor'] | undefined;
-  /** The request that caused the record, `req_…`. */
   readonly requestId?: string | undefined;
-  /** An action that ended something, and details that the record must have; of a list, some of its values. */
+  /** An action that ended something, and details that the record must have. Of a list, it must have some values. */
   readonly end?: { readonly action: (typeof ENDS)[number]; readonly details: Details } | undefined;
-  /** The import that caused the record, `imp_…`. */
   readonly importId?: string | undefined;
-  /** The earliest time of a record, inclusive. */
   readonly since?: Date | undefined;
-  /** The end of the time range, exclusive. */
+  /** Exclusive. */
   readonly until?: Date | undefined;
-  /** Only records that are older than the record with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
@@ -41,7 +36,6 @@ export interface AuditRecord extends ActivityRecord {
 }
 
 export function createAudit({ database }: { readonly database: Queries }) {
-  /** Returns the newest records first. */
   async function find(question: AuditQuestion): Promise<AuditRecord[]> {
     const { accountId, clientId, action, actor, requestId, importId } = question;
     const { end, since, until, before, limit } = question;
@@ -75,7 +69,7 @@ export function createAudit({ database }: { readonly database: Queries }) {
     const [ids] = await database.query<{ first: number; last: number }>(IDS, [since, until]);
     const { first = 0, last = 0 } = ids ?? {};
     const rows: AuditRow[] = [];
-    // Search in ranges of ids: with all ids, PostgreSQL may read the whole log until enough entries match.
+    // Search in ranges of ids. Over all ids, PostgreSQL may read the whole log until enough entries match.
     for (let to = Math.min(last, (before ?? last + 1) - 1); to >= first; to -= SCANNED) {
       const range = `SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE id > $2 AND id <= $3`;
       const step = await read(
@@ -93,7 +87,6 @@ export function createAudit({ database }: { readonly database: Queries }) {
 
 type AuditRow = ActivityRow & { readonly email: string | null };
 
-/** SQL for a column, in a statement that calls its entries `found`. */
 const EMAIL = '(SELECT email FROM accounts WHERE id = found."accountId") AS email';
 
 const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
@@ -101,7 +94,7 @@ const auditRecordFrom = ({ email, ...row }: AuditRow): AuditRecord => ({
   ...(email !== null && { email }),
 });
 
-/** Returns an entry as JSON. Contains no email address, because external logs must name users by id only. */
+/** Returns an entry as JSON, without email address, because external logs must name users only by id. */
 export const auditEntry = (record: AuditRecord) => {
   const { id, at, actor, action, accountId, details, origin, by } = record;
   return {
@@ -121,7 +114,6 @@ export const auditEntry = (record: AuditRecord) => {
   };
 };
 
-/** How many ids one statement searches. */
 const SCANNED = 20_000;
 
 const lastBefore = (time: string): string =>

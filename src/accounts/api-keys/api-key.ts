@@ -1,4 +1,4 @@
-/** The stored API key, and its creation, which makes only one key even if the form is sent twice. */
+/** The stored API key, and its creation. A form that is sent twice creates only one key. */
 import type { Clock } from '../../base/clock.ts';
 import { message } from '../../base/message.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
@@ -13,7 +13,6 @@ export interface ApiKey extends AccessLimit {
   readonly id: string;
   readonly accountId: string;
   readonly name: string;
-  /** The last four characters of the value, to distinguish keys. */
   readonly lastFour: string;
   readonly createdAt: Date;
   /** Null for a key that does not expire. */
@@ -26,19 +25,15 @@ export const API_KEY_COLUMNS = `id, account_id AS "accountId", name, last_four A
   created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
   limit_places AS places, limit_read_only AS "isReadOnly"`;
 
-/** True if a value looks like an API key: 43 characters of 6 bits are 258 random bits. */
+/** True if a value has the form of an API key, with 43 characters of 6 bits: 258 random bits. */
 export const isApiKey = formTest('api_key');
 
-/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
+/** Check an id with this before a query, because PostgreSQL throws for ids with a NUL byte. */
 export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.test(id);
 
-/** Who reported a leaked key, and details of the report. */
 export type LeakReport = Pick<NewActivity, 'actor' | 'details'>;
 
-/**
- * @param origin of the user's request; undefined if the operator acted.
- * @param leak who reported the key as found in public, and further details
- */
+/** Without `origin`, the operator acted. @param leak who reported the key as found in public, and further details */
 export function keyActivity(
   action: 'api_key_added' | 'api_key_revoked',
   { id, accountId, name, lastFour, places, isReadOnly }: ApiKey,
@@ -59,22 +54,18 @@ export function keyActivity(
 interface NewApiKey {
   readonly accountId: string;
   readonly name: string;
-  /** One of `lifetimesWithin(maxDays)`, or undefined for a key that does not expire. */
+  /** One of `lifetimesWithin(maxDays)`; undefined for a key that does not expire. */
   readonly expiresInDays: number | undefined;
-  /** Maximum lifetime in days; 0 or absent: no limit, and a key may have no expiry. */
+  /** Maximum lifetime in days. With 0, or if absent, any lifetime is allowed, even no expiry. */
   readonly maxDays?: number;
-  /** Limit of the key's access; absent for no limit. */
   readonly limit?: AccessLimit;
-  /** Maximum number of the user's active keys, including this one; absent if there is no limit. */
+  /** Maximum number of the user's active keys, including the new one; absent for no limit. */
   readonly maxOfUser?: number;
 }
 
 export interface CreationForm {
   readonly key: string;
-  /**
-   * Called with the value before the key is stored, so that the value can be shown even if the answer of the database
-   * is lost.
-   */
+  /** Called before the key is stored, so that the value can be shown even if the database's answer is lost. */
   keep(id: string, value: string): Promise<unknown>;
   /** Called with the new key, but not again if the form is sent again. */
   made?(key: ApiKey): void;
@@ -116,7 +107,7 @@ export function createApiKeyCreation(parts: {
     const now = clock();
     const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY_MS);
     const insert = async (tx: Queries): Promise<ApiKey> => {
-      // Parallel requests wait here for the previous one, and then find its key.
+      // A parallel request waits here for the previous one, and then finds its key.
       await lockAccount(tx, accountId);
       const [before] = form
         ? await tx.query<ApiKey>(
@@ -159,23 +150,18 @@ export function createApiKeyCreation(parts: {
 
   return {
     /**
-     * Makes a key. Only this result contains the `value`.
+     * Creates a key, whose `value` only this result contains.
      *
      * @throws Refusal `api_key_invalid` with the problems `name_invalid`, `name_secret` and `expiry_invalid`, or
-     *   `too_many_api_keys`
-     * @throws AccountBusy
+     *   `too_many_api_keys`; AccountBusy
      */
     add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> => create(key, undefined, origin),
-    /**
-     * Like `add`, for a form that may be sent again (a second click, or a lost answer): then returns the API key that
-     * the same form has already made.
-     */
+    /** Like `add`. If the form is sent again, returns the API key that it has created. */
     addOnce: async (key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey> =>
       (await create(key, form, origin)).key,
   };
 }
 
-/** @throws Refusal `api_key_invalid` */
 function acceptableName(entered: string, expiresInDays: number | undefined, maxDays = 0): string {
   const problems: Problem[] = [];
   let name = '';

@@ -1,4 +1,4 @@
-/** Personal API keys: each is a private integration that acts as the user who made it. */
+/** Personal API keys. Each is a private integration that acts as the user who has created it. */
 import type { Clock } from '../../base/clock.ts';
 import { sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
@@ -28,10 +28,10 @@ export interface ListedApiKey extends ApiKey {
   readonly email: string;
 }
 
-/** How long the list still shows an expired key, so that users see why an integration stopped working. */
+/** For how long the list still shows an expired key, so that users see why an integration stopped working. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
-/** @param key as PostgreSQL returns it in JSON, with its times as text */
+/** @param key from JSON, where times are text */
 const keyFromJson = (key: ApiKey): ApiKey => ({
   ...key,
   createdAt: new Date(key.createdAt),
@@ -84,7 +84,7 @@ export function createApiKeys(parts: {
     return rows;
   }
 
-  /** Removes changed keys from the caches, because the database's notification comes later. */
+  /** Removes changed keys from the caches, because the database's notification arrives later. */
   function forget(rows: readonly KeptKey[]): void {
     for (const { id, hash } of rows) {
       cache.invalidate('api-keys', hash);
@@ -103,12 +103,11 @@ export function createApiKeys(parts: {
       return key && isActive(key) ? key : undefined;
     },
 
-    /** Returns a key of this user; undefined if it belongs to another user. */
     find: (accountId: string, id: string) =>
       one(isAccountId(accountId) && isApiKeyId(id), 'account_id = $1 AND id = $2', [accountId, id]),
-    /** Returns the stored key with this value, active or expired. */
+    /** Returns the stored key with this value, even if it has expired. */
     findKept: (value: string) => one(isApiKey(value), 'key_hash = $1', [sha256(value)]),
-    /** Returns the key with this id, of any user, active or expired. */
+    /** Returns the key of any user with this id, even if it has expired. */
     findById: (id: string) => one(isApiKeyId(id), 'id = $1', [id]),
 
     /** Returns all keys of a user, newest first, including those that expired recently. */
@@ -129,13 +128,7 @@ export function createApiKeys(parts: {
         page,
       ),
 
-    /**
-     * Revokes a key: it is refused from the next request on.
-     *
-     * @param origin of the user's request; undefined if the operator revokes the key
-     * @param leak see `keyActivity`
-     * @returns false if this user has no such key
-     */
+    /** Without `origin`, the operator acts. @param leak see `keyActivity` @returns false if the user has no such key */
     async revoke(accountId: string, id: string, origin?: Origin, leak?: LeakReport): Promise<boolean> {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
       const revoked = await transactionOf(database, accountId, (tx) =>
@@ -145,11 +138,7 @@ export function createApiKeys(parts: {
       return revoked.length > 0;
     },
 
-    /**
-     * Changes the limit of a key's access, in force from its next call.
-     *
-     * @returns false if this user has no such key.
-     */
+    /** Changes the limit of a key's access, from its next request on. @returns false if this user has no such key */
     async limit(accountId: string, id: string, { places, isReadOnly }: AccessLimit, origin: Origin): Promise<boolean> {
       if (!isAccountId(accountId) || !isApiKeyId(id)) return false;
       const changed = await transactionOf(database, accountId, async (tx) => {
@@ -168,7 +157,7 @@ export function createApiKeys(parts: {
       return changed.length > 0;
     },
 
-    /** Revokes all keys of a user in the caller's transaction. @returns the number of keys. */
+    /** Runs in the caller's transaction. @returns the number of revoked keys */
     async revokeAll(accountId: string, { origin, tx }: { origin: Origin; tx: Queries }): Promise<number> {
       const revoked = await remove(tx, 'account_id = $1', [accountId], origin);
       forget(revoked);

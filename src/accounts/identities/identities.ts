@@ -24,22 +24,20 @@ export interface LinkedIdentity extends Identity {
 }
 
 /**
- * The result of linking. `linked`: this call made the link. `known`: the link existed. `taken`: the identity belongs to
- * another account, or the account has another identity of that issuer. One statement decides, so that two parallel
- * calls cannot both make a link.
+ * `linked`: this call has created the link. `known`: the link existed. `taken`: the identity belongs to another
+ * account, or the account has another identity of that issuer. One statement decides, so that two parallel calls cannot
+ * both create a link.
  */
 export type LinkOutcome = 'linked' | 'known' | 'taken';
 
-/** The account that an identity is linked with, as it is now. */
 interface UsedIdentity {
   readonly account: Account;
-  /** True for the first sign-in with a link that an import made. */
+  /** True for the first sign-in with a link that an import has created. */
   readonly isFirstUse: boolean;
 }
 
 export type Identities = ReturnType<typeof createIdentities>;
 
-/** Returns the id of a linked provider among the sign-in methods. */
 export const methodIdOf = (issuer: string): string => `${LINK_PREFIX}${issuer}`;
 
 export function createIdentities({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
@@ -63,7 +61,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
         `SELECT last_used_at IS NULL AS "isFirstUse" FROM account_identities WHERE ${ofLink}`,
         values,
       );
-      // Another request removed the link while this request waited for the lock.
+      // Another request has removed the link while this request waited for the lock.
       if (!link) return undefined;
       const { isFirstUse } = link;
       if (isFirstUse) {
@@ -75,10 +73,10 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   }
 
   return {
-    /** Records a sign-in. The first sign-in with a link deletes the one-time links of the account. */
+    /** Records a sign-in. The first sign-in with an imported link deletes the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // Use one statement, so that the account is read in the state that still has the link: removing a link ends the
-      // account's sessions.
+      // One statement reads the account in the state that still has the link: removing a link ends the account's
+      // sessions.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3
@@ -97,10 +95,10 @@ export function createIdentities({ database, clock }: { readonly database: Datab
 
     /**
      * Links the identity with the account, but never moves a link from another account. Returns `taken` also if the
-     * account is suspended at this moment. A new link ends the one-time links of the account.
+     * account has just been suspended. A new link deletes the one-time links of the account.
      */
     async link(accountId: string, { issuer, subject }: Identity, tx: Queries): Promise<LinkOutcome> {
-      // One atomic step: a unique constraint, on the identity or on the account and issuer, rejects a second link.
+      // A unique constraint, on the identity or on the account and issuer, rejects a second link.
       const made = await tx.query(
         `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
           SELECT $1, $2, id, $4, $4 FROM accounts
@@ -117,14 +115,9 @@ export function createIdentities({ database, clock }: { readonly database: Datab
       return known.length > 0 ? 'known' : 'taken';
     },
 
-    /** Returns the identities of an account, oldest first. */
+    /** Oldest first. */
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
-    /**
-     * The linked providers as sign-in methods (sign-in-methods.ts).
-     *
-     * @param providers from the settings.
-     */
     listMethods: (providers: readonly KnownProvider[]): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {
@@ -151,7 +144,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   };
 }
 
-/** Call this in a transaction of `MethodChange`, so that no older line of another system restores the link. */
+/** Call this in a transaction of `MethodChange`, so that no older data of another system restores the link. */
 export async function removeLink(tx: Queries, accountId: string, issuer: string): Promise<Identity | undefined> {
   const [gone] = await tx.query<Identity>(
     'DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2 RETURNING issuer, subject',

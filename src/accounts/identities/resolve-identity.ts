@@ -7,7 +7,6 @@ import { emailKey, isSameMailbox } from '../email.ts';
 import type { RequireMayAdd } from '../sign-in-methods.ts';
 import type { Identities, Identity, LinkOutcome } from './identities.ts';
 
-/** The provider's settings. */
 export interface IdentitySource {
   readonly id: string;
   readonly label: string;
@@ -25,30 +24,25 @@ export interface ProviderIdentity extends Identity {
 
 /**
  * Why a user is refused. `unknown`: the user has no account. `unverified`: the provider has not verified the address,
- * so no account was looked up by the address. `suspended`: the account is suspended. `taken`: the account that was
- * found is linked with another user of that provider.
+ * so no account was looked up by the address. `taken`: the account that was found is linked with another user of that
+ * provider.
  */
 type RefusalReason = 'unknown' | 'unverified' | 'suspended' | 'taken';
 
 export interface ResolvedAccount {
   readonly account: Account;
-  /** True if an existing account was linked with this identity by this sign-in. */
+  /** True if this sign-in has linked an existing account with the identity. */
   readonly isNewLink: boolean;
 }
 
-/** @returns the account, or why the user is refused. A refusal is recorded if an account was found. */
+/** Returns the account, or why the user is refused. A refusal is recorded if an account was found. */
 export type ResolveIdentity = (
   from: IdentitySource,
   person: ProviderIdentity,
   origin: Origin,
 ) => Promise<ResolvedAccount | RefusalReason>;
 
-/**
- * Links the account of a signed-in user who has also signed in with the provider.
- *
- * @param origin including the user's session in this service.
- * @throws SessionEnded
- */
+/** Links a signed-in user who has also signed in with the provider. `origin` has the session. @throws SessionEnded */
 export type LinkIdentity = (
   account: Account,
   from: Pick<IdentitySource, 'id' | 'label'>,
@@ -129,7 +123,7 @@ export function createResolveIdentity(parts: ResolveIdentityParts): {
     if (found?.isSuspended) return refuse(from, person, found, { reason: 'suspended', origin });
     if (found) {
       const outcome = await lockedTransactionOf(database, found.id, async (tx) => {
-        // The account's address or external id may have changed since the look-up, so look it up again under the lock.
+        // Repeat the look-up under the lock, because the account's address or external id may have changed.
         const still = await findMatch(from, person, tx);
         return still?.id === found.id ? link(tx, found.id, { from, person, origin }) : 'unknown';
       });

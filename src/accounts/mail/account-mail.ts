@@ -49,25 +49,22 @@ export function createAccountMail(parts: {
     });
 
   return {
-    /** Mails the owner of clients, in the background, that requests of these clients are refused. */
     reportProblems: (accountId: string, problems: MailedProblems) =>
       send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
-    /** Mails a client's owner, in the background, that it was used from new networks. @returns false if that failed */
+    /** Mails a client's owner in the background about use from new networks. @returns false if that failed */
     reportNetworks: (accountId: string, seen: MailedNetworks) =>
       send(accountId, 'new networks of a client', (to) => networksMail(to, seen, issuer)),
 
-    /** Mails the user whose value leaked, or the owner of the client, in the background. */
     reportLeak: (leak: MailedLeak) =>
       send(leak.accountId, 'a value found in public', (to) => leakMail(to, leak, issuer)),
 
     /**
-     * Sends a mail in the background, if the user has not switched off this kind.
+     * Sends a mail in the background, unless the user has switched off this kind. Never rejects.
      *
-     * @param about the name of the client, key or sign-in method, if the mail concerns one
-     * @param more paragraphs and lists about this event
-     * @param path of the page that the mail links to, instead of the usual one
-     * @returns true if the mail was sent, for the few callers that need to know. Never rejects
+     * @param about the name of the client, key or sign-in method that the mail concerns
+     * @param path of the page that the mail links to, instead of the usual page
+     * @returns true if the mail was sent
      */
     notify(accountId: string, what: NoticeKind, from: MailedEvent): Promise<boolean> {
       const at = new Date(clock());
@@ -131,7 +128,6 @@ interface MailedLeak {
   readonly refusedFrom?: Date | undefined;
 }
 
-/** Returns the mail that a value was found in public, for the user or the owner of the client. */
 export function leakMail(
   to: Recipient,
   { kind, clientId, foundAt, refusedFrom, name: about }: MailedLeak,
@@ -153,7 +149,6 @@ export function leakMail(
   );
 }
 
-/** For each kind of value: its texts, and the page that the button opens. */
 const LEAKS = {
   client_secret: ['client_secret', 'secrets', '/profile/oauth-clients/:id/secrets'],
   machine_token: ['machine_token', 'secrets', '/profile/oauth-clients/:id/secrets'],
@@ -163,7 +158,7 @@ const LEAKS = {
   code: ['access', 'connections', '/profile/connections'],
 } as const satisfies Readonly<Record<SecretKind, readonly string[]>>;
 
-/** Returns the mail about one event. Without `origin`, the operator caused the event. */
+/** If `origin` is absent, the operator caused the event. */
 export function noticeMail(
   to: Recipient,
   what: NoticeKind,

@@ -9,7 +9,6 @@ import type { Account } from '../account.ts';
 type Value = Values[string];
 export type Fact = readonly [label: Message, value: Exclude<Value, number>];
 
-/** A paragraph, or a part with a special format. */
 export type Block =
   | Message
   | { readonly facts: readonly Fact[] }
@@ -18,19 +17,19 @@ export type Block =
   /** A remark below the letter. */
   | { readonly small: Message };
 
-/** A mail that is not translated yet. Each of its messages may have the argument `brand`. */
+/** A mail before its translation. Each of its messages may have the argument `brand`. */
 export interface Letter {
   readonly to: Pick<Account, 'name' | 'email' | 'language'>;
   readonly subject: Message;
   readonly blocks: readonly Block[];
 }
 
-/** The operator's name and contact: in the subject, in texts and at the end of each mail. */
+/** The operator's name and contact, for the subject, the texts and the end of each mail. */
 export interface MailBrand {
   readonly name: OwnText;
   readonly homeUrl?: OwnText;
   readonly support?: OwnText;
-  /** The color of the button; readable on white. */
+  /** The color of the button. It is readable on white. */
   readonly colour?: string;
   readonly logo?: { readonly type: string; readonly width: number; readonly height: number; readonly base64: string };
 }
@@ -62,7 +61,7 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
   const texts = blocks.map((block) => blockText(t, block));
   // Mail programs recognize a line with these three characters as the start of a signature.
   if (contacts.length > 0) texts.push(['-- ', name, ...contacts].join('\n'));
-  // Load EJS here, because few commands need it; the service has loaded it, and this view, at its start.
+  // Load EJS here, because few commands need it. The service has already loaded it, with this view, at its start.
   const { default: ejs } = await import('ejs');
   return {
     to: { name: to.name, address: mail.to.email },
@@ -75,10 +74,10 @@ export async function writeLetter(mail: Letter, brand: MailBrand) {
   };
 }
 
-/** The `Content-ID` of the logo, which is attached to the mail, so that mail programs load nothing from the web. */
+/** The `Content-ID` of the logo. It is attached to the mail, so that mail programs load nothing from the web. */
 const LOGO = 'logo@brand';
 const LOGO_HEIGHT = 32;
-/** A wider logo is scaled to this width, so that a phone shows all of it. */
+/** A wider logo is scaled down to this width, so that a phone shows all of it. */
 const MAX_LOGO_WIDTH = 240;
 
 function scaled({ width, height }: { readonly width: number; readonly height: number }) {
@@ -96,10 +95,7 @@ function blockText(t: Texts, block: Block): string {
   return 'button' in block ? `${t(block.button)}:\n${block.url}` : t(block);
 }
 
-/**
- * Returns a block or message with the service's name (`brand`) added to each message, and with all texts cleaned, so
- * that a user's text cannot add lines or change the direction of the text around it.
- */
+/** Adds `brand` to messages, and cleans texts: a user's text must not add lines or change the text direction. */
 function prepared<Kind>(what: Kind, brand: string): Kind {
   const walk = (value: unknown): unknown => {
     if (typeof value === 'string') return clean(value);

@@ -15,10 +15,10 @@ interface PlainMail {
 /** Resolves when the mail server has accepted the mail, and rejects otherwise. */
 export type SendMail = (mail: Letter | PlainMail) => Promise<void>;
 
-/** False for addresses under `.invalid` (RFC 2606 §2: no host exists), such as the doctor's. */
+/** False for addresses under `.invalid`, such as the doctor's, because no host exists there (RFC 2606 §2). */
 export const hasMailbox = ({ email }: { readonly email: string }): boolean => !/\.invalid$/i.test(email);
 
-/** Time limits for the server to accept the connection, to greet, and to answer each command. */
+/** How long the server may take to accept the connection, to greet, and to answer each command. */
 const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
 interface MailSettings {
@@ -26,12 +26,7 @@ interface MailSettings {
   readonly from: string;
 }
 
-/**
- * @param smtpUrl `smtp://` (encrypted if the server offers it, and always if a password is sent to another machine) or
- *   `smtps://`
- * @param from an address, or `Name <address>`
- * @param brand is named in the subjects and texts of letters
- */
+/** @param smtpUrl `smtps://`, or `smtp://`: encrypted if the server can, and always if a password leaves the machine */
 export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand): SendMail {
   // Parse the URL here, so that an invalid one is refused together with the settings.
   const url = new URL(smtpUrl);
@@ -43,10 +38,7 @@ export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand
   };
 }
 
-/**
- * Refuses a mail that would go to another mailbox than the stored one: nodemailer replaces some
- * characters of an address, or puts them in quotes.
- */
+/** nodemailer replaces or quotes some characters of an address, so that a mail could go to another mailbox. */
 const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   const { address } = data.to as PlainMail['to'];
   const [recipient = '', ...others] = message?.getEnvelope().to ?? [];
@@ -56,18 +48,14 @@ const refuseOtherRecipient: PluginFunction = ({ data, message }, done) => {
   done(isRefused ? new Error('the address has characters that this mail server does not support') : null);
 };
 
-/** Returns the address in the form in which nodemailer writes a recipient. */
+/** Returns the address as nodemailer writes a recipient. */
 function withAsciiDomain(address: string): string {
   const at = address.lastIndexOf('@') + 1;
   const domain = address.slice(at);
   return address.slice(0, at) + (domainToASCII(domain) || domain);
 }
 
-/**
- * Connects, encrypts and logs in as for a mail, but does not send one.
- *
- * @throws nodemailer's Error, whose `code` names the failed step.
- */
+/** Logs in as for a mail, but sends none. @throws nodemailer's Error, whose `code` names the failed step */
 export async function checkMailServer({ smtpUrl }: MailSettings): Promise<void> {
   const transport = await createTransporter(new URL(smtpUrl));
   await transport.verify();
@@ -92,23 +80,21 @@ interface MailOutcomes {
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
 }
 
-/** Maximum number of mails in progress: each needs memory and a connection. Others are dropped. */
+/** Maximum number of mails in progress, because each needs memory and a connection. Others are dropped. */
 const MAX_AT_ONCE = 100;
-/** The maximum of mails that requests without a session cause, so that these cannot displace the notices to users. */
+/** How many of these mails requests without a session may cause, so that they cannot displace the notices to users. */
 const MAX_ASKED_AT_ONCE = 50;
 
-/** Sends mail in the background: no request waits for it or fails with it. */
+/** Sends mail in the background. No request waits for it or fails with it. */
 export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; readonly outcomes: MailOutcomes }) {
   const inProgress = new Set<Promise<unknown>>();
   return {
     /**
-     * Starts the work and does not wait for it.
+     * Starts the work and does not wait for it. Never rejects.
      *
      * @param what the name of the mail in the log
-     * @param work resolves with true if a mail was sent
      * @param by `anyone` if a request without a session causes this mail
-     * @returns the result of `work`, for the few callers that need to know; false if it failed, or if too many mails
-     *   are in progress. Never rejects
+     * @returns the result of `work`; false if it failed, or if too many mails are in progress
      */
     begin<Result extends boolean | undefined>(
       what: string,
@@ -135,7 +121,6 @@ export function createBackgroundMail({ log, outcomes }: { readonly log: Logger; 
       return sending;
     },
 
-    /** Resolves when all mails in progress are done. */
     async close(): Promise<void> {
       await Promise.all(inProgress);
     },

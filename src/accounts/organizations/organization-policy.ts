@@ -3,7 +3,6 @@
 export interface OrganizationPolicy {
   /** True if only clients that an owner, admin or operator has approved may access the organization. */
   readonly asksFirst: boolean;
-  /** True if personal API keys may access the organization. */
   readonly allowsApiKeys: boolean;
 }
 
@@ -14,5 +13,5 @@ export const OPEN_POLICY: OrganizationPolicy = Object.freeze({
 
 export const isOpen = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): boolean => !asksFirst && allowsApiKeys;
 
-/** Policies by the id of the organization. Organizations with `OPEN_POLICY` are absent. */
+/** Keyed by the id of the organization. Organizations with `OPEN_POLICY` are absent. */
 export type OrganizationPolicies = ReadonlyMap<string, OrganizationPolicy>;

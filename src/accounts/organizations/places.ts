@@ -7,19 +7,15 @@ export type PlaceKind = 'organization' | 'warehouse';
 export interface Place {
   readonly id: string;
   readonly name: string;
-  /** The place's id in the system that it was imported from; null if created by hand. */
+  /** The id in the system that the place was imported from; null if it was created manually. */
   readonly externalId: string | null;
 }
 
 export interface FoundPlace extends Place {
-  /** The organization of the warehouse, or the organization itself. */
   readonly organization: { readonly id: string; readonly name: string };
 }
 
-/**
- * @param options.withEnded true to find a place whose deletion has begun, too
- * @throws Refusal `organization_unknown` or `warehouse_unknown`
- */
+/** `withEnded` finds a place whose deletion has begun. @throws Refusal `organization_unknown`, `warehouse_unknown` */
 export async function findPlace(
   queries: Queries,
   kind: PlaceKind,
@@ -41,7 +37,7 @@ export async function findPlace(
   return place;
 }
 
-/** Check an id before a query with it: PostgreSQL throws for some invalid ids (with a NUL byte). */
+/** Check an id with this before a query, because PostgreSQL throws for ids with a NUL byte. */
 export const isOrganizationId = (id: string): boolean => /^org_[A-Za-z0-9_-]{16}$/.test(id);
 export const isWarehouseId = (id: string): boolean => /^wh_[A-Za-z0-9_-]{16}$/.test(id);
 

@@ -1,18 +1,17 @@
-/** Finds names of clients that users could mistake for the name of another company or client. */
+/** Finds names of clients that users could confuse with the name of another company or client. */
 import type { Queries } from '../../storage/queries.ts';
 import { holdsReserved, lookOf, reservedWords, variantTest } from '../../texts/name-rules.ts';
 import type { OwnText } from '../../texts/texts.ts';
 
 export type TakenNames = ReturnType<typeof createTakenNames>;
 
-/** @param brandName returns the name of the service, which a reload can change. */
+/** @param brandName returns the name of the service, which a reload can change */
 export function createTakenNames(issuer: string, brandName: () => OwnText) {
   return {
     /**
      * True if the name looks like that of the service, of an organization, or of a client that the operator verified.
      * Owners and admins may use the name of their organization, and the owner of a verified client its name. The name
-     * of a verified client counts as taken even with generic words around it. Makes the same query, whatever the result
-     * is.
+     * of a verified client is taken even with generic words around it. Makes the same query, whatever the result is.
      *
      * @param tx the transaction that creates or changes the client
      * @param ownerAccountId absent if the operator provides the client
@@ -22,7 +21,7 @@ export function createTakenNames(issuer: string, brandName: () => OwnText) {
       const isVariant = variantTest(name);
       const brand = brandName();
       const brandNames = typeof brand === 'string' ? [brand] : Object.values(brand);
-      // Each row is an organization whose name looks like this one, or a verified client.
+      // Each row is an organization whose name looks like `name`, or a verified client.
       const found = await tx.query<{ clientName: string | null }>(
         `(SELECT NULL AS "clientName" FROM organizations o WHERE o.name_key = $1 AND NOT EXISTS (
             SELECT FROM organization_memberships m WHERE m.organization_id = o.id

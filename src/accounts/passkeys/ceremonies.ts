@@ -8,7 +8,7 @@ import type {
 import type { Account } from '../account.ts';
 import type { MadePasskey, Passkey, PasskeyKey } from './passkey.ts';
 
-/** Thrown if a browser's response is refused. The message is for the log, and may quote the response. */
+/** A browser's response was refused. The message is for the log, and may quote the response. */
 export class AnswerRefused extends Error {
   constructor(message: string) {
     super(message.replace(/\p{C}/gu, '?').slice(0, 200));
@@ -23,19 +23,15 @@ export interface Answer {
   readonly json: object;
 }
 
-/** How long a browser waits for the user. */
 const TIMEOUT_MS = 300_000;
-/** ES256, EdDSA and RS256 (RFC 9053, RFC 8812): what existing authenticators support. */
+/** ES256, EdDSA and RS256 (RFC 9053, RFC 8812), which existing authenticators support. */
 const ALGORITHMS = [-7, -8, -257];
 /** Web Authentication §5.1: at most 1,023 bytes, here in base64url. */
 const CREDENTIAL_ID = /^[A-Za-z0-9_-]{1,1364}$/;
 const TRANSPORT = /^[a-z-]{1,32}$/;
 const MAX_TRANSPORTS = 8;
 
-/**
- * @param issuer responses must come from its origin; its host is the relying party id.
- * @param serviceName the name that browsers show while a passkey is created.
- */
+/** @param issuer responses must come from its origin; its host is the relying party id */
 export function createCeremonies(issuer: string, serviceName: string) {
   const rpId = new URL(issuer).hostname;
   const expected = {
@@ -51,7 +47,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
     }));
 
   return {
-    /** Returns options to create a passkey. An authenticator that has one of the passkeys `known` creates no other. */
+    /** Returns options to create a passkey, which an authenticator with one of the passkeys `known` refuses. */
     creationOptions: (
       { email, name }: Pick<Account, 'email' | 'name'>,
       { challenge, handle, known }: { challenge: string; handle: string; known: readonly Passkey[] },
@@ -71,7 +67,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
       extensions: { credProps: true },
     }),
 
-    /** Returns options to use a passkey: one of `known`, or any of the user's passkeys if `known` is absent. */
+    /** Returns options to use one of the passkeys `known`, or any of the user's passkeys if `known` is absent. */
     requestOptions: (challenge: string, known: readonly Passkey[] = []): PublicKeyCredentialRequestOptionsJSON => ({
       challenge,
       timeout: TIMEOUT_MS,
@@ -80,7 +76,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
       userVerification: 'required',
     }),
 
-    /** The caller must check that this service made the challenge. @throws AnswerRefused */
+    /** The caller must check that this service created the challenge. @throws AnswerRefused */
     checkMade: ({ json, challenge: expectedChallenge }: Answer): Promise<MadePasskey> =>
       refusing(async () => {
         const response = json as RegistrationResponseJSON;
@@ -119,12 +115,12 @@ export function createCeremonies(issuer: string, serviceName: string) {
           ...expected,
           expectedChallenge,
           response,
-          // Pass 0 to skip the library's check: passkeys.ts compares the counter when it stores the counter.
+          // Pass 0 to skip the library's check, because passkeys.ts compares the counter when it stores it.
           credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
         });
         if (!verified) throw new AnswerRefused('the signature is invalid');
         const { newCounter, credentialDeviceType, credentialBackedUp } = authenticationInfo;
-        // Web Authentication §7.2, steps 17 and 18: backup eligibility never changes.
+        // The backup eligibility never changes (Web Authentication §7.2, steps 17 and 18).
         if ((credentialDeviceType === 'multiDevice') !== maySync) {
           throw new AnswerRefused('the backup eligibility of the passkey has changed');
         }
@@ -133,7 +129,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
   };
 }
 
-/** Parses a browser's response. @throws AnswerRefused if it is malformed. */
+/** @throws AnswerRefused if the response is malformed */
 export function answerFrom(text: string): Answer {
   try {
     const json = JSON.parse(text) as AuthenticationResponseJSON;
@@ -151,7 +147,6 @@ export function answerFrom(text: string): Answer {
   }
 }
 
-/** Turns any error about a response into `AnswerRefused`. */
 async function refusing<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

@@ -6,16 +6,14 @@ export interface Passkey {
   readonly credentialId: string;
   readonly accountId: string;
   readonly name: string;
-  /** How browsers reach the authenticator: `internal`, `usb`, … */
+  /** How browsers reach the authenticator, for example `internal` or `usb`. */
   readonly transports: readonly string[];
   /** True if the passkey is backed up, so that a user who loses the device still has the passkey. */
   readonly isSynced: boolean;
   readonly createdAt: Date;
-  /** Null until the first use. */
   readonly lastUsedAt: Date | null;
 }
 
-/** A passkey with the values that are needed to check a browser's response. */
 export interface PasskeyKey extends Passkey {
   /** The public key as COSE_Key, in base64url. */
   readonly publicKey: string;
@@ -35,7 +33,6 @@ export const isPasskeyId = (id: string): boolean => ID.test(id);
 export const PASSKEY_COLUMNS = `id, credential_id AS "credentialId", account_id AS "accountId", name, transports,
   is_synced AS "isSynced", created_at AS "createdAt", last_used_at AS "lastUsedAt"`;
 
-/** Returns the details of log entries about a passkey. */
 export const detailsOf = ({ id, name }: Pick<Passkey, 'id' | 'name'>) => ({
   passkey_id: id,
   passkey_name: name,

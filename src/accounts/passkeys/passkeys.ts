@@ -12,7 +12,7 @@ import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey
 /** A challenge that a browser has answered. It may be answered only once. */
 interface Challenge {
   readonly text: string;
-  /** How long to store that the challenge was used: until it has expired itself. */
+  /** How long the used challenge must be stored: until it has expired itself. */
   readonly seconds: number;
 }
 
@@ -33,7 +33,6 @@ interface SeenPasskey {
   readonly origin: Origin;
 }
 
-/** Maximum number of passkeys per account. */
 export const MAX_PASSKEYS = 20;
 
 export function createPasskeys(parts: {
@@ -43,11 +42,10 @@ export function createPasskeys(parts: {
 }) {
   const { database, clock, activity } = parts;
 
-  /** Returns the passkeys of an account, oldest first. */
   const of = (accountId: string, queries: Queries = database): Promise<Passkey[]> =>
     queries.query(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE account_id = $1 ORDER BY created_at, id`, [accountId]);
 
-  /** @returns false if the challenge was answered before. Parallel calls with the same challenge wait for the first. */
+  /** Returns false if the challenge was answered before. A parallel call with the same challenge waits. */
   async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)
@@ -57,7 +55,6 @@ export function createPasskeys(parts: {
     return isFirst.length > 0;
   }
 
-  /** @returns the name of the passkey. */
   async function removeIn(tx: Queries, accountId: string, id: string): Promise<string | undefined> {
     const [gone] = await tx.query<{ name: string }>(
       'DELETE FROM passkeys WHERE account_id = $1 AND id = $2 RETURNING name',
@@ -72,9 +69,9 @@ export function createPasskeys(parts: {
     has: async (accountId: string): Promise<boolean> => (await of(accountId)).length > 0,
 
     /**
-     * Returns the account's user handle (WebAuthn §4), under which authenticators store its passkeys:
-     * 64 characters of `[A-Za-z0-9_-]`. The handle is random, so that it does not reveal the user, and
-     * never changes, so that a new passkey on the same authenticator replaces the former one.
+     * Returns the account's user handle (WebAuthn §4), under which authenticators store its passkeys: 64 characters of
+     * `[A-Za-z0-9_-]`. It is random, so that it does not reveal the user, and never changes, so that a new passkey on
+     * the same authenticator replaces the former one.
      */
     async handleOf(accountId: string): Promise<string> {
       await database.query('UPDATE accounts SET passkey_handle = $2 WHERE id = $1 AND passkey_handle IS NULL', [
@@ -89,7 +86,6 @@ export function createPasskeys(parts: {
       return row.handle;
     },
 
-    /** Returns the passkey with this id, of any account. */
     async find(id: string): Promise<Passkey | undefined> {
       if (!isPasskeyId(id)) return undefined;
       return (await database.query<Passkey>(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`, [id]))[0];
@@ -106,10 +102,8 @@ export function createPasskeys(parts: {
     },
 
     /**
-     * Stores a new passkey, and records this in the log.
-     *
-     * @returns the passkey, or why it was not stored: `over` if the challenge was answered before, `full` if the
-     *   account has `MAX_PASSKEYS`, `known` if an account already has this passkey
+     * Stores and records a new passkey, or returns why not: `over` if the challenge was answered before, `full` if the
+     * account has `MAX_PASSKEYS`, `known` if an account already has this passkey.
      */
     add: ({
       accountId,
@@ -119,7 +113,7 @@ export function createPasskeys(parts: {
       requireMayAdd,
       ...made
     }: NewPasskey): Promise<Passkey | 'over' | 'full' | 'known'> =>
-      // Lock the account, so that each of several parallel additions counts those before it.
+      // Lock the account, so that each of several parallel additions counts the earlier ones.
       lockedTransactionOf(database, accountId, async (tx) => {
         await requireMayAdd(tx);
         if ((await of(accountId, tx)).length >= MAX_PASSKEYS) return 'full';
@@ -179,7 +173,6 @@ export function createPasskeys(parts: {
         return 'copied';
       }),
 
-    /** @returns true if the account has such a passkey. */
     async rename(accountId: string, id: string, name: string): Promise<boolean> {
       if (!isPasskeyId(id)) return false;
       const renamed = await database.query(
@@ -190,8 +183,8 @@ export function createPasskeys(parts: {
     },
 
     /**
-     * Removes a passkey, and ends every session of the account. For operators: unlike a user, they may also remove the
-     * last sign-in method (see sign-in-methods.ts).
+     * Removes a passkey, and ends every session of the account. For operators, who may also remove the last sign-in
+     * method, unlike a user (see sign-in-methods.ts).
      *
      * @returns true if the account had this passkey
      */
@@ -204,11 +197,7 @@ export function createPasskeys(parts: {
         return true;
       }),
 
-    /**
-     * Returns the passkeys as sign-in methods (sign-in-methods.ts).
-     *
-     * @param isOn true if the settings allow sign-ins with passkeys.
-     */
+    /** See sign-in-methods.ts. @param isOn true if the settings allow sign-ins with passkeys */
     listMethods: (isOn: boolean): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await of(accountId, tx)).map(({ id, name, createdAt, lastUsedAt }) => ({

@@ -26,7 +26,7 @@ export function createPasswordLinkRequests(parts: {
   async function sendLink(email: string, origin: Origin): Promise<boolean> {
     const account = await accounts.findByEmail(email);
     if (!account || account.isSuspended || !hasMailbox(account)) return false;
-    // Count only known addresses: unknown ones get no mail.
+    // Count only known addresses, because unknown ones get no mail.
     if (await perAccount.count(account.id)) return false;
     const purpose = 'forgotten';
     const { token, expiresAt } = await links.make(account, purpose, origin);
@@ -44,14 +44,14 @@ export function createPasswordLinkRequests(parts: {
   };
 }
 
-/** Links with the purpose `confirmed` are not mailed: the browser is redirected to them immediately. */
+/** Links with the purpose `confirmed` are not mailed, because the browser is redirected to them immediately. */
 type MailedPurpose = Exclude<LinkPurpose, 'confirmed'>;
 
 export interface PasswordLink {
   readonly url: string;
   readonly purpose: MailedPurpose;
   readonly expiresAt: Date;
-  /** False if the service has no passwords; the link then signs the user in. */
+  /** False if the service has no passwords. The link then signs the user in. */
   readonly setsPassword: boolean;
 }
 

@@ -16,7 +16,6 @@ export interface Recovered {
 
 /** What the user of a one-time link may choose to end, besides replacing the password. */
 export interface RecoveryStep {
-  /** The ids of the sign-in methods that the user has chosen. */
   readonly methods: readonly string[];
   /** Runs in the transaction in which the link is used. If a signed-in user acts, there is no link and no purpose. */
   readonly run: InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
@@ -28,21 +27,19 @@ interface Change {
   readonly password?: string;
   /** The purpose of the link that authenticated the user; absent if the user is signed in. */
   readonly purpose?: LinkPurpose;
-  /** The ids of the sign-in methods that `inTransaction` removes. */
   readonly methods?: readonly string[] | undefined;
-  /** Called in the transaction of the change. */
   readonly isAllowed: (tx: Queries) => Promise<boolean>;
   readonly inTransaction: InTransaction<Account> | undefined;
 }
 
-/** Each change ends every browser session of the account and uses up its links. */
+/** Each change ends every browser session of the account and deletes its links. */
 export function createPasswordChanges(parts: {
   readonly accounts: Pick<AccountRegistry, 'forget'> & { readonly changeMethods: MethodChange };
   readonly links: PasswordLinks;
   readonly activity: Activity;
 }) {
   const { accounts, links, activity } = parts;
-  /** Keyed by token: resolves when the last use of that link so far has ended. */
+  /** Keyed by token. Resolves when the last pending use of that link has ended. */
   const inUse = new Map<string, Promise<unknown>>();
 
   async function change(
@@ -59,7 +56,7 @@ export function createPasswordChanges(parts: {
       if (passwordHash !== null) {
         const details = purpose === undefined ? {} : { purpose };
         const who = { actor: 'person', accountId: id, origin } as const;
-        // Record the change first, because the change ends the session that requested it.
+        // Record the change before making it, because it ends the session that requested it.
         await activity.record({ action: 'password_changed', ...who, details }, tx);
       }
       const [row] = await tx.query<AccountRow>(
@@ -91,7 +88,7 @@ export function createPasswordChanges(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       const { purpose } = link;
-      // A mailed link was sent to set a password, so refuse it without one: the service has stopped using passwords.
+      // Refuse a mailed link without a password: it was sent when the service still had passwords.
       if (purpose === 'forgotten' && how.password === undefined) return undefined;
       const account = await change(link.account, {
         ...how,
@@ -110,13 +107,10 @@ export function createPasswordChanges(parts: {
 
   return {
     /**
-     * Changes the password. The caller must have authenticated the user.
+     * The caller must have authenticated the user. If the session in `origin` ends while the change waits (because of a
+     * recovery), the password is not changed.
      *
-     * @param origin includes the user's session. The change may have to wait; if the session ends during the wait
-     *   (because of a recovery), the password is not changed
-     * @param inTransaction runs in the same transaction
-     * @throws Refusal `password_refused`
-     * @throws SessionEnded, TooManyPasswords
+     * @throws Refusal `password_refused`; SessionEnded, TooManyPasswords
      */
     async change(
       account: Account,
@@ -131,7 +125,7 @@ export function createPasswordChanges(parts: {
     },
 
     /**
-     * @returns undefined if the link is not valid. Only one of several parallel uses succeeds.
+     * @returns undefined if the link is not valid; only one of several parallel uses succeeds
      * @throws Refusal `password_refused`, TooManyPasswords; the link then stays valid
      */
     changeByLink: (
@@ -141,7 +135,7 @@ export function createPasswordChanges(parts: {
       step?: RecoveryStep,
     ): Promise<Recovered | undefined> => useInTurn(token, { origin, password }, step),
 
-    /** Like `changeByLink`, for services without passwords: the link itself authenticates. */
+    /** Like `changeByLink`, for services without passwords, where the link itself authenticates. */
     useLink: (token: string, origin: Origin, step?: RecoveryStep): Promise<Recovered | undefined> =>
       useInTurn(token, { origin }, step),
   };

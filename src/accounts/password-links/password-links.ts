@@ -1,4 +1,4 @@
-/** One-time links with which a user sets a password: for a new account, or a forgotten password. */
+/** One-time links with which a user sets a password, for a new account or after forgetting the old one. */
 import type { Clock } from '../../base/clock.ts';
 import { randomId, sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
@@ -21,7 +21,7 @@ export interface KeptLink {
   readonly purpose: LinkPurpose;
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** False if the session in which the link was made has ended. */
+  /** False if the session in which the link was created has ended. */
   readonly hasSession: boolean;
 }
 
@@ -31,10 +31,10 @@ const DAY_MS = 24 * 3_600_000;
 const LIFETIMES_MS = { invitation: DAY_MS, forgotten: DAY_MS, confirmed: 600_000 };
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-/** SQL: the link was made without a session, or its session has not ended. */
+/** SQL: the link was created without a session, or its session has not ended. */
 const HAS_SESSION = `(session_uid IS NULL OR EXISTS (SELECT FROM accounts WHERE id = password_links.account_id
     AND ${hasActiveSession('password_links.session_uid', 'password_links.session_generation')}))`;
-/** SQL: the link `$1` has not expired at `$2`, and its session, if it was made in one, has not ended. */
+/** SQL: the link `$1` has not expired at `$2`, and its session, if it has one, has not ended. */
 const IS_VALID = `token_hash = $1 AND expires_at > $2 AND ${HAS_SESSION}`;
 
 export function createPasswordLinks(parts: {
@@ -47,11 +47,9 @@ export function createPasswordLinks(parts: {
 
   return {
     /**
-     * Makes a link that is valid for a day (`confirmed`: ten minutes). Earlier links stay valid. Only a hash of `token`
-     * is stored.
+     * Creates a link that is valid for a day (`confirmed`: ten minutes, or until the session in the origin `by` ends).
+     * Earlier links stay valid. Only a hash of `token` is stored.
      *
-     * @param by the operator, or the origin of the user's request. A `confirmed` link ends with the session in this
-     *   origin
      * @throws SessionEnded
      */
     async make(
@@ -64,8 +62,8 @@ export function createPasswordLinks(parts: {
       const now = clock();
       const expiresAt = new Date(now + LIFETIMES_MS[purpose]);
       await transactionOf(database, accountId, async (tx) => {
-        // Make no valid link if the account is suspended at this moment (a suspension ends all links), or if its
-        // address was changed since the look-up, because the mail goes to the former address.
+        // Create no valid link if the account has just been suspended (a suspension ends all links), or if its address
+        // has changed since the look-up, because the mail goes to the former address.
         await tx.query(
           `INSERT INTO password_links (token_hash, account_id, purpose, created_at, expires_at,
               session_uid, session_generation)
@@ -97,12 +95,11 @@ export function createPasswordLinks(parts: {
         [sha256(token), new Date(clock())],
       );
       const account = link && (await accounts.find(link.account_id));
-      // Return no link for a suspended user, who cannot sign in anyway.
       if (!account || account.isSuspended) return undefined;
       return { account, purpose: link.purpose };
     },
 
-    /** Returns a stored link, even if it has expired or its session has ended: for operators. */
+    /** For operators: returns a stored link, even if it has expired or its session has ended. */
     async look(token: string): Promise<KeptLink | undefined> {
       if (!TOKEN.test(token)) return undefined;
       const [link] = await database.query<KeptLink>(
@@ -113,9 +110,8 @@ export function createPasswordLinks(parts: {
       return link;
     },
 
-    /** @returns true for only one of several parallel calls; false for a used or expired link */
+    /** Returns true for only one of several parallel calls; false for a used or expired link. */
     async use(token: string, tx: Queries): Promise<boolean> {
-      // One atomic step: only one of several parallel calls deletes the row.
       const used = await tx.query(`DELETE FROM password_links WHERE ${IS_VALID} RETURNING 1`, [
         sha256(token),
         new Date(clock()),
@@ -123,7 +119,6 @@ export function createPasswordLinks(parts: {
       return used.length > 0;
     },
 
-    /** Deletes every link of an account. */
     async forget(accountId: string, tx: Queries): Promise<void> {
       await tx.query('DELETE FROM password_links WHERE account_id = $1', [accountId]);
     },

@@ -1,6 +1,6 @@
 /** Finds passwords that attackers try first: leaked ones, and data of the user. */
 
-/** About 50,000 leaked passwords. Most are too short to be set, but users lengthen them, e.g. by repetition. */
+/** About 50,000 leaked passwords. Most are too short to be set, but users lengthen them, for example by repetition. */
 let leaked: ReadonlySet<string> | undefined;
 /** Not a secret, because the first start prints it. */
 export const DEMO_PASSWORD = 'gatehouse-demo';
@@ -9,8 +9,8 @@ const SERVICE_NAME = 'gatehouse';
 const MIN_UNIT_LENGTH = 6;
 
 /**
- * True if a password is a leaked one, the name of this service, the demo password or one of the
- * user's `words`, even in other letter case, repeated, or with digits and punctuation around it.
+ * True if a password is a leaked one, the name of this service, the demo password or one of the user's `words`, even in
+ * other letter case, repeated, or with digits and punctuation around it.
  */
 export async function isCommonPassword(password: string, words: readonly string[]): Promise<boolean> {
   const lower = password.toLowerCase();
@@ -24,13 +24,13 @@ export async function isCommonPassword(password: string, words: readonly string[
   return [lower, unit, core].some((form) => guessed.some((known) => known.has(form)));
 }
 
-/** Splits a text as attackers guess it: `Ada Lovelace <ada@demo.test>` as a whole and by word. */
+/** Returns the texts that attackers try: for `Ada Lovelace <ada@demo.test>` the whole text and each word. */
 function partsOf(words: string): string[] {
   const lower = words.normalize('NFC').toLowerCase();
   return [lower, lower.replaceAll(' ', ''), ...lower.split(/[\s@]+/)].filter((part) => part !== '');
 }
 
-/** Returns `abc` for `abcabcabc`; a text that repeats nothing is its own unit. */
+/** Returns `abc` for `abcabcabc`. A text that repeats nothing is its own unit. */
 function repeatedUnit(text: string): string {
   // In a doubled text, the second position at which the text occurs is the length of its unit.
   return text.slice(0, (text + text).indexOf(text, 1));

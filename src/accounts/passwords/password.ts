@@ -1,4 +1,4 @@
-/** Passwords: which ones are accepted, how they are hashed and how one is checked. */
+/** Passwords: which ones are accepted, and how they are hashed and checked. */
 import { hash, type Options, verify } from '@node-rs/argon2';
 import { type Problem, Refusal } from '../../base/refusal.ts';
 import { isCommonPassword } from './common-passwords.ts';
@@ -8,7 +8,6 @@ import { inTurn, type PasswordTurn } from './work.ts';
 const MIN_PASSWORD_LENGTH = 12;
 const MAX_PASSWORD_LENGTH = 256;
 
-/** Data that an attacker who knows the user tries first. */
 interface PasswordOwner {
   readonly email: string;
   readonly name: string;
@@ -35,7 +34,6 @@ export async function checkPassword(password: string, owner: PasswordOwner): Pro
   return [];
 }
 
-/** @throws Refusal `password_refused` with the problems that `checkPassword` finds. */
 export async function refusePassword(password: string, owner: PasswordOwner): Promise<void> {
   const problems = await checkPassword(password, owner);
   if (problems.length === 0) return;
@@ -43,22 +41,17 @@ export async function refusePassword(password: string, owner: PasswordOwner): Pr
   throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
 }
 
-/**
- * Returns the hash to store. It contains its parameters, so that the cost can be raised later: `verifyPassword` then
- * makes a new hash.
- *
- * @throws TooManyPasswords
- */
+/** The hash contains its parameters. If the cost is raised, `verifyPassword` replaces it. @throws TooManyPasswords */
 export function hashPassword(password: string, turn: PasswordTurn): Promise<string> {
   return inTurn(turn, () => hash(normalized(password), COST));
 }
 
 /**
- * True if this is the password. Without a hash (no such account, or no password set) the result is false after the same
+ * True if this is the password. Without a hash (no such account, or no password set), returns false after the same
  * work, so that the time does not reveal which accounts exist.
  *
- * @param renew receives a new hash of the correct password, made in the same turn, if the cost of the stored hash is
- *   not the current one
+ * @param renew receives a new hash of the correct password, computed in the same turn, if the stored hash has another
+ *   cost than the current one
  * @throws TooManyPasswords
  */
 export async function verifyPassword(
@@ -72,7 +65,7 @@ export async function verifyPassword(
     // A lone surrogate is hashed like U+FFFD, so refuse it: no accepted password contains one.
     const isRight = isEqual && passwordHash !== undefined && presented.isWellFormed();
     if (isRight && renew && !passwordHash.startsWith(PARAMETERS)) {
-      // Ignore a failure: the next sign-in tries again.
+      // Ignore a failure, because the next sign-in tries again.
       await hash(normalized(presented), COST).then(renew, () => {});
     }
     return isRight;
@@ -86,13 +79,12 @@ export async function verifyPassword(
  */
 const COST = { memoryCost: 46 * 1024, timeCost: 6, parallelism: 1 } as const satisfies Options;
 
-/** The beginning of each hash at this cost. */
 const PARAMETERS = `$argon2id$v=19$m=${COST.memoryCost},t=${COST.timeCost},p=${COST.parallelism}$`;
 
 const zeros = (bytes: number): string => Buffer.alloc(bytes).toString('base64').replaceAll('=', '');
 
-/** Takes as long to check as any hash, but matches no password: its salt and result are zeros. */
+/** Takes as long to check as any hash, but matches no password, because its salt and result are zeros. */
 const DUMMY_HASH = `${PARAMETERS}${zeros(16)}$${zeros(32)}`;
 
-/** NIST SP 800-63B-4 §3.1.1.2: keyboards may compose the same character in different ways. */
+/** Keyboards may compose the same character in different ways (NIST SP 800-63B-4 §3.1.1.2). */
 const normalized = (password: string): string => password.normalize('NFC');

@@ -4,13 +4,13 @@ import { networkOf } from '../../base/network-address.ts';
 import { emailKey } from '../email.ts';
 
 /**
- * One hash keeps a core busy for about 65 ms (password.ts). One core stays free for all other work,
- * and one of libuv's four threads for files and host names.
+ * One hash keeps a core busy for about 65 ms (password.ts). One core stays free for all other work, and one of libuv's
+ * four threads for files and host names.
  */
 const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
 /**
- * Maximum number of requests per queue. Two full queues take about three seconds; even on a machine that is four times
- * slower they end before the listener closes waiting connections (host/listeners.ts).
+ * Maximum number of requests per queue. Two full queues take about three seconds. Even on a machine that is four times
+ * slower, they end before the listener closes waiting connections (host/listeners.ts).
  */
 const MAX_WAITING = 24 * AT_ONCE;
 
@@ -18,12 +18,11 @@ const MAX_WAITING = 24 * AT_ONCE;
 const MAX_SERVED = 1_000;
 
 /**
- * Thrown if too many requests wait, or if this request had to make room for a caller with fewer waiting requests;
- * nothing was hashed. `isOwn`: other passwords of the same account or network address wait or are being hashed.
+ * Too many requests wait, or this request had to make room for a caller with fewer waiting requests; nothing was
+ * hashed. `isOwn`: other passwords of the same account or network address wait or are being hashed.
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
-  /** The seconds that a full queue takes, approximately. */
   readonly seconds = 5;
   readonly isOwn: boolean;
 
@@ -37,13 +36,13 @@ export class TooManyPasswords extends Error {
 /** `known`: this user has been authenticated in this browser before. */
 type Rank = 'known' | 'stranger';
 
-/** The account and the network address that request a hash. They decide when the hash starts. */
+/** The account and the network address that request a hash. They decide when it starts. */
 export interface PasswordTurn {
   /** `stranger` by default. */
   readonly rank?: Rank;
-  /** The email address of the account, in any spelling; the account need not exist. */
+  /** The email address of the account, in any spelling. The account need not exist. */
   readonly email: string;
-  /** The network address of the request; absent for an operator command. */
+  /** Absent for an operator command. */
   readonly address?: string;
 }
 
@@ -53,32 +52,28 @@ interface Waiting {
   /** Requests of a smaller round are served first. */
   readonly round: number;
   readonly account: string;
-  /** The account and the network address; each is served once per round. */
+  /** The account and the network address. Each is served once per round. */
   readonly parties: readonly string[];
   start(): void;
   refuse(error: TooManyPasswords): void;
 }
 
 interface Line {
-  /** The waiting requests in order, next one first. */
   readonly waiting: Waiting[];
-  /** The round of the hash that was started last. */
   round: number;
-  /** The round in which each party (such as an address) was last served, oldest first. Finished rounds are removed. */
+  /** For each account and address, the round in which it was last served, oldest first. Finished rounds are removed. */
   readonly served: Map<string, number>;
 }
 
 /**
- * Decides which hash is made next. Each account and each address is served once per round; each of its further requests
- * waits one more round. Known users and strangers have separate queues that are served alternately. An account never
- * has more than one hash in progress.
- *
- * If a queue is full, one request is refused: the new one, or the last request of the caller with the most waiting
- * requests.
+ * Decides which hash starts next. Each account and each address is served once per round, and each of its further
+ * requests waits one more round. Known users and strangers have separate queues that are served alternately. An account
+ * never has more than one hash in progress. If a queue is full, one request is refused: the new one, or the last
+ * request of the caller with the most waiting requests.
  */
 export function createTurns(limits: {
   readonly atOnce: number;
-  /** Maximum number of waiting requests per queue. */
+  /** Per queue. */
   readonly maxWaiting: number;
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });
@@ -113,7 +108,6 @@ export function createTurns(limits: {
     }
   }
 
-  /** @returns false if no waiting request of this rank can start now */
   function startFirst(rank: Rank): boolean {
     const line = lines[rank];
     const busy = [...inProgress].map(({ account }) => account);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isMailbox } from '../../texts/mailbox.ts';
 import { PRODUCT } from '../../texts/name-rules.ts';
-import { isPageUrl } from './connected.ts';
+import { isPageUrl, PAGE_URL } from './connected.ts';
 import { expectations, text } from './kinds.ts';
 import { reloadable, section } from './setting.ts';
 
@@ -34,10 +34,9 @@ const logo = (file: string, about: string) =>
   optional(['a path', `the path of a PNG or WebP file, such as \`${file}\``], (name) => !name.includes('\0'), about);
 
 const page = (name: string, what: string) =>
-  reloadable(
-    inLanguages(['an https URL without a login', `\`https://www.example.com/${name}\``], isPageUrl).exactOptional(),
-    { about: `${what}, linked in the footer of each page. Default: none.` },
-  );
+  reloadable(inLanguages([PAGE_URL, `\`https://www.example.com/${name}\``], isPageUrl).exactOptional(), {
+    about: `${what}, linked in the footer of each page. Default: none.`,
+  });
 
 export const brand = section('Whose service this is, for users (docs/operations/brand.md).', {
   name: reloadable(inLanguages([LINE, '`Acme`'], isLine).default(PRODUCT), {
@@ -58,7 +57,7 @@ export const brand = section('Whose service this is, for users (docs/operations/
   home_url: page('', 'Your website'),
   support: reloadable(
     inLanguages(
-      ['an email address or an https URL', '`help@example.com` or `https://www.example.com/help`'],
+      [`an email address or ${PAGE_URL}`, '`help@example.com` or `https://www.example.com/help`'],
       (contact) => isMailbox(contact) || isPageUrl(contact),
     ).exactOptional(),
     { about: 'Where users get help, linked in the footer of pages and mails. Default: none.' },

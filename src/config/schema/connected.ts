@@ -125,13 +125,16 @@ function isSmtpUrl(url: string): boolean {
 
 const ORGANIZATION = { accepts: 'an organization id', example: 'an id from `organizations list`' };
 
+/** What `isPageUrl` accepts. */
+export const PAGE_URL = 'an https URL (http on a loopback host) without a login';
+
 /** The GraphQL API that the tokens are for, as shown to developers of clients. */
 export const api = section('The GraphQL API that accepts the tokens.', {
   graphql_url: reloadable(
     text(
       {
-        accepts: 'an https URL without a login or a fragment',
-        example: '`https://api.example.com/graphql` (http on a loopback host only)',
+        accepts: `${PAGE_URL} or a fragment`,
+        example: '`https://api.example.com/graphql`',
       },
       isApiUrl,
     ).exactOptional(),

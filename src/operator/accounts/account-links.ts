@@ -1,4 +1,4 @@
-/** `operator links`: the provider accounts that are linked to a person's account. */
+/** `operator links`: lists and removes the provider accounts that are linked to a person's account. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import type { LinkedIdentity } from '../../accounts/identities/identities.ts';

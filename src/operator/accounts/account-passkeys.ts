@@ -1,4 +1,4 @@
-/** `operator passkeys`: the passkeys with which a person signs in. */
+/** `operator passkeys`: lists and removes the passkeys of a person. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { noticeMail } from '../../accounts/mail/account-mail.ts';

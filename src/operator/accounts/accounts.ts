@@ -91,7 +91,7 @@ function addAccounts(program: Command, operator: Operator): void {
     const { id: accountId } = account;
     const recordOf = (field: string) => recordChange('account_changed', { accountId, details: { changed: [field] } });
     let changed = account;
-    // Change the address first: it is refused more often than a name.
+    // Change the email address first, because a refusal of an address is more likely than one of a name.
     if (newEmail !== undefined) changed = await accounts.changeEmail(accountId, newEmail, recordOf('email'));
     if (name !== undefined) changed = await accounts.rename(accountId, name, recordOf('name'));
     return changeReport('Changed', changed);
@@ -144,7 +144,6 @@ const SUSPENSION = [
   ['resume', 'account_resumed', 'Resumed', 'end a suspension: clients work again, the person signs in again'],
 ] as const;
 
-/** Counts the connections, keys and organizations of an account. */
 async function reachOf({ id }: Account, { connections, apiKeys, access }: Registries) {
   const [connected, keys, organizations] = await Promise.all([
     connections.listOf(id),
@@ -156,7 +155,7 @@ async function reachOf({ id }: Account, { connections, apiKeys, access }: Regist
   return { counts, text };
 }
 
-/** Returns one account and what belongs to it. */
+/** Reports an account with its sign-in methods, its clients, and how many connections and API keys it has. */
 export async function accountReport(registries: Registries, account: Account): Promise<Report> {
   const listed = { ...account, signInMethods: await listSignInMethods(account, registries) };
   const clients = (await registries.clients.listByOwner(account.id)).map(({ id }) => id);
@@ -188,7 +187,6 @@ export async function listSignInMethods(
 export const methodWords = ({ signInMethods }: Pick<ListedAccount, 'signInMethods'>): string =>
   signInMethods.join(', ') || 'none yet';
 
-/** Joins the reports of two completed changes into one. */
 const joined = (first: Report & { readonly value: object }, second: Report & { readonly value: object }): Report => ({
   value: { ...first.value, ...second.value },
   text: `${first.text}\n${second.text}`,

@@ -1,4 +1,4 @@
-/** `operator api-keys`: the personal API keys, by their id. The key itself is never shown. */
+/** `operator api-keys`: lists and revokes personal API keys by their ids, and never prints a key. */
 import { type Command, Option } from 'commander';
 import { isLimited } from '../../accounts/access/access-limit.ts';
 import type { ListedApiKey } from '../../accounts/api-keys/api-keys.ts';
@@ -67,7 +67,7 @@ const LIST: ListForm<ListedApiKey> = {
 
 const isExpired = ({ expiresAt }: ListedApiKey): boolean => expiresAt !== null && expiresAt.getTime() <= systemClock();
 
-/** Returns the refusal of an unknown ID without repeating it: the input may be the key itself. */
+/** The refusal does not repeat the unknown ID, because the operator may have typed the key instead of its ID. */
 const unknown = (): Refusal =>
   new Refusal(
     'api_key_unknown',

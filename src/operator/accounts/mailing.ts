@@ -1,40 +1,35 @@
-/** Sends the mail of a command, such as a one-time link; a failure does not fail the command. */
+/** Sends the mail of a command, such as a one-time link. A mail that cannot be sent does not make the command fail. */
 import type { Account } from '../../accounts/account.ts';
 import type { Letter } from '../../accounts/mail/letter.ts';
 import { passwordLinkUrl, passwordMail } from '../../accounts/password-links/link-mail.ts';
 import type { Registries } from '../registries.ts';
 
-/** Sends the mail, if mail is configured. */
 export async function tryMail({ settings: { mail, brand } }: Pick<Registries, 'settings'>, letter: Letter) {
   const failure = await send().catch((error: Error) => error.message);
   const isMailed = mail !== undefined && failure === undefined;
   return {
     isMailed,
-    /** The reason why the mail was not accepted; undefined if it was accepted, or not sent. */
+    /** Why the mail server did not accept the mail; undefined if it did, or if no mail server is configured. */
     failure,
-    /** Both facts, for the report of the command. */
     value: { mailed: isMailed, ...(failure !== undefined && { mail_failure: failure }) },
   };
 
   async function send(): Promise<undefined> {
     if (!mail) return;
-    // Import the mail client here: loading it takes a sixth of the start time of a command.
+    // Import the mail client only if needed: loading it takes a sixth of the start time of a command.
     const { createSendMail } = await import('../../accounts/mail/mail.ts');
     await createSendMail(mail, brand)(letter);
   }
 }
 
-/**
- * Makes a one-time link for a new user or one who lost access, and reports it. The account changes only
- * when the user uses the link.
- */
+/** Makes a one-time link for a new user or a user who lost access. The account changes only when the link is used. */
 export async function invite(parts: Pick<Registries, 'settings' | 'passwordLinks'>, account: Account) {
   const { issuer, signIn } = parts.settings;
   const { passwords: setsPassword } = signIn;
   const purpose = 'invitation';
   const { token, expiresAt } = await parts.passwordLinks.make(account, purpose, 'operator');
   const url = passwordLinkUrl(issuer, token);
-  // The link is valid and printed even if the mail cannot be sent.
+  // If the mail cannot be sent, the link is valid nevertheless, and printed.
   const message = passwordMail(account, { url, purpose, expiresAt, setsPassword }, issuer);
   const { isMailed, failure, value } = await tryMail(parts, message);
   return {

@@ -1,4 +1,4 @@
-/** Reports the clients of an account that is suspended or deleted. */
+/** Reports what the suspension or deletion of an account means for the clients that it owns. */
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type OwnedClient, peopleText } from '../../clients/client-row.ts';

@@ -1,4 +1,4 @@
-/** `operator sessions`: where people are signed in on our pages. */
+/** `operator sessions`: lists and ends the browser sessions of people. */
 import { type Command, Option } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { describeBrowser } from '../../accounts/browser-names.ts';
@@ -16,7 +16,6 @@ interface Whose {
   readonly account: string;
 }
 
-/** Maximum number of listed sessions: far more than one person has. */
 const MAX_LISTED = 1_000;
 
 export function addSessionCommands(program: Command, operator: Operator): void {
@@ -92,7 +91,7 @@ async function sessionsOf(registries: Registries, account: Account): Promise<rea
   });
 }
 
-/** Returns the sessions that are still active in the token store, by `uid`. */
+/** Returns those of the sessions that the token store still has, by `uid`. */
 export const activeAmong = async (
   { tokenStore, settings }: Registries,
   sessions: readonly Pick<StartedSession, 'uid'>[],

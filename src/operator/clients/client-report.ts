@@ -5,18 +5,18 @@ import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
-/** @param done what was done to the client */
+/** @param done the sentence that says what was done to the client */
 export const clientReport = (client: Client, done: string): Report => ({
   value: clientValue(client),
   text: `${clientText(client)}\n${done}`,
 });
 
-/** Maximum number of problems in the text; the JSON has all. */
+/** Maximum number of problems in the text; the JSON has all problems. */
 const SHOWN = 20;
 
 /**
- * Returns the client with the networks from which its secrets are used, and its problems of the last seven days, the
- * latest first. Equal problems are one entry.
+ * Reports the client, the networks from which its secrets are used, and its problems of the last seven days. The latest
+ * problem is first, and equal problems are one entry.
  */
 export async function shownClient({ clientNetworks, clientRequests }: Registries, client: Client): Promise<Report> {
   const problems = await clientRequests.groups(client.id);
@@ -102,7 +102,7 @@ function verifiedText({ verifiedAt, verifiedBy = 'the operator' }: Client): stri
   return verifiedAt ? `by ${verifiedBy}, ${verifiedAt.toISOString()}` : 'no';
 }
 
-/** Leaves out the hashes of the client's secrets, which no reader of the output needs. */
+/** Leaves out the hashes of the client's secrets. */
 export const clientValue = (client: Client) => ({
   id: client.id,
   client_id: client.id,

@@ -1,4 +1,4 @@
-/** `operator clients`: clients of every kind. Only the operator adds public and machine clients. */
+/** `operator clients`: manages clients of every kind. Only operators can add public clients and machine clients. */
 import { type Command, Option } from 'commander';
 import { noticeMail } from '../../accounts/mail/account-mail.ts';
 import { hasMailbox } from '../../accounts/mail/mail.ts';
@@ -218,7 +218,7 @@ function addTransfer(clients: Command, operator: Operator): void {
   aboutClient(transfer, operator, async (client, registries, { owner }: { readonly owner?: string }) => {
     const account = owner === undefined ? undefined : await accountNamed(registries, owner);
     if (client.ownerAccountId === account?.id) return clientReport(client, 'Nothing changed: same owner.');
-    // Record this for the old owner and for the new one. If neither exists, record it once, without an owner.
+    // Record the transfer in the logs of the old and the new owner, or once without an owner if there is neither.
     const logs = new Set([client.ownerAccountId, account?.id]);
     if (logs.size > 1) logs.delete(undefined);
     const moved = await registries.clients.transfer(client.id, account?.id, async (tx) => {
@@ -257,7 +257,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
   aboutClient(remove, operator, async (client, registries, options: { readonly secret: string }) => {
     const [secret, ...others] = client.secrets.filter((live) => [live.id, live.lastFour].includes(options.secret));
     const secretId = secret && others.length === 0 ? secret.id : options.secret;
-    // Do not ask for confirmation of a removal that the registry refuses.
+    // Ask only if another secret remains: the registry refuses to remove the last secret.
     if (secret && client.secrets.length > 1) {
       await operator.confirm(`Removes the secret …${secret.lastFour} of ${client.name}.`);
     }
@@ -280,7 +280,7 @@ function addRenew(clients: Command, operator: Operator): void {
     const { client, secret } = await registries.clients.renew(found.id, (tx, details) =>
       clientRecord(registries, 'client_renewed', found, details)(tx),
     );
-    // Print the only secret first: mailing may take long, and fail.
+    // Print the client's new secret before mailing, because mailing may be slow or fail.
     print({
       value: { ...(client ? clientValue(client) : { client_id: found.id }), client_secret: secret },
       text: `Client secret: ${secret} (shown only once)`,
@@ -298,7 +298,7 @@ function addRenew(clients: Command, operator: Operator): void {
   });
 }
 
-/** Returns why the owner was not mailed; undefined if the mail was accepted, or the client has no owner to mail. */
+/** Returns why the mail to the owner was not accepted; undefined if it was, or if there is no owner to mail. */
 async function mailRenewal({ accounts, ...registries }: Registries, client: Client): Promise<string | undefined> {
   const owner = client.ownerAccountId === undefined ? undefined : await accounts.find(client.ownerAccountId);
   if (!owner || owner.isSuspended || !hasMailbox(owner)) return undefined;

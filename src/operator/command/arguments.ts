@@ -1,4 +1,4 @@
-/** Parses arguments, and reads secrets from files or input, because other users could see them as arguments. */
+/** Parses arguments, and reads secrets from files or standard input: other users of the machine can see arguments. */
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
@@ -9,12 +9,12 @@ import { randomId } from '../../base/random-id.ts';
 import { durationSeconds, isShareOrNumber } from '../../config/schema/kinds.ts';
 import type { Surroundings } from './operator.ts';
 
-/** Thrown for options that conflict or need further options; commander checks only single options. */
+/** Thrown for options that conflict or need other options, which commander does not check. */
 export class WrongUsage extends Error {
   override readonly name = 'WrongUsage';
 }
 
-/** Makes a command refuse, before it opens anything, to run without any of these options. */
+/** Makes a command fail with the sentence `missing`, before it opens a store, if none of the options is given. */
 export const needsOneOf = (command: Command, options: readonly string[], missing: string): Command =>
   command.hook('preAction', (found) => {
     if (options.every((name) => found.getOptionValueSource(name) !== 'cli')) throw new WrongUsage(missing);
@@ -35,11 +35,7 @@ export function shareOrNumber(given: string): string {
   throw new InvalidArgumentError('Write a percentage, such as 5%, or a whole number.');
 }
 
-/**
- * Parses a duration before now, or an ISO 8601 time, which is in UTC if it has no time zone.
- *
- * @throws InvalidArgumentError
- */
+/** Parses an ISO 8601 time (UTC by default), or a duration such as `7d`, which means that long ago. */
 export function parseTime(given: string): Date {
   const seconds = durationSeconds(given);
   if (!Number.isNaN(seconds)) return new Date(systemClock() - seconds * 1000);
@@ -50,14 +46,13 @@ export function parseTime(given: string): Date {
   throw new InvalidArgumentError('Write 7d, 12h, 30m, or a time like 2026-01-31T08:00Z.');
 }
 
-/** A sentence for the help of commands that take a token. */
 export const STANDARD_INPUT_IS_SAFER =
   'Arguments are stored in the shell history and visible in the list of processes: better ' +
   'pass - and the\nvalue on standard input, or type it when asked.';
 
 type Terminal = Pick<Surroundings, 'stdin' | 'stderr'>;
 
-/** @param argument `-` for standard input. On a terminal, prints `question` and reads one line */
+/** @param argument the token, or `-` to read standard input; on a terminal, `question` is printed first */
 export async function readToken(argument: string, terminal: Terminal, question = 'Token (hidden): '): Promise<string> {
   if (argument !== '-') return argument;
   if (!terminal.stdin.isTTY) return withoutLineEnd(await text(terminal.stdin));
@@ -75,12 +70,12 @@ export interface PasswordOptions {
   readonly generatePassword?: true;
 }
 
-/** Returns the password, and whether it was generated, so that it must be shown. */
+/** Reads or generates a password. The caller must print a generated password. */
 export async function readPassword(
   { passwordFile: file, generatePassword }: PasswordOptions,
   terminal: Terminal,
 ): Promise<{ readonly password: string; readonly isGenerated: boolean }> {
-  // Generate 144 random bits, in a text that is short enough to be read aloud.
+  // 24 characters have 144 random bits, and can still be read aloud.
   if (generatePassword) return { password: randomId('', 24), isGenerated: true };
   const isTyped = file === undefined && terminal.stdin.isTTY;
   const read = async () => withoutLineEnd(await (file === undefined ? text(terminal.stdin) : readGiven(file)));
@@ -91,7 +86,7 @@ export async function readPassword(
   );
 }
 
-/** Removes a line break at the end, but no spaces, which may belong to the password. */
+/** Removes a final line break, but no spaces, because a password may end in a space. */
 const withoutLineEnd = (content: string): string => content.replace(/\r?\n$/, '');
 
 const promptTwice = (terminal: Terminal): Promise<string> =>
@@ -102,10 +97,9 @@ const promptTwice = (terminal: Terminal): Promise<string> =>
   });
 
 /**
- * Asks on the terminal. If `isHidden`, does not show the typed text.
+ * Calls `work` with a function that asks one question on the terminal. If `isHidden`, the typed text is not shown.
  *
- * @param work receives a function that asks one question
- * @throws WrongUsage if the terminal closes before an answer, as with Ctrl-C
+ * @throws WrongUsage if the terminal is closed before an answer, for example by Ctrl-C
  */
 export async function prompting<Result>(
   { stdin, stderr }: Terminal,

@@ -1,16 +1,15 @@
-/** Asks before changes that cannot be undone: on the terminal, unless `--yes` was given. */
+/** Asks the operator to confirm a change that cannot be undone, unless `--yes` was given. */
 import { type Command, Option } from 'commander';
 import { Refusal } from '../../base/refusal.ts';
 import { prompting } from './arguments.ts';
 import type { Surroundings } from './operator.ts';
 
-/** Adds `--yes` to a command whose action awaits `operator.confirm`. */
+/** Use this for each command whose action awaits `operator.confirm`. */
 export const addYesOption = (command: Command): Command =>
   command.addOption(new Option('--yes', 'skip the confirmation; the action cannot be undone'));
 
 /**
- * Resolves if the operator agrees. Await it after every check that can refuse the command, and
- * before any change.
+ * Await this after every check that can refuse the command, and before any change.
  *
  * @param what a sentence that says what will be done, with numbers if possible
  * @throws Refusal `confirmation_needed` if there is no terminal to ask on, or `confirmation_denied`
@@ -22,7 +21,7 @@ export async function requireConfirmation(
   { stdin, stderr }: Pick<Surroundings, 'stdin' | 'stderr'>,
 ): Promise<void> {
   if (yes) return;
-  // The question goes to stderr, so that `--json` still prints one value and nothing else.
+  // Ask on stderr, so that stdout has only the JSON value with `--json`.
   if (!stdin.isTTY || !stderr.isTTY) {
     throw new Refusal('confirmation_needed', `${what} This cannot be undone.`, 'Add --yes.');
   }

@@ -1,4 +1,4 @@
-/** Finds the account or client that a command line names. */
+/** Finds the account or the client whose name is an argument of a command. */
 import type { Command } from 'commander';
 import type { Account } from '../../accounts/account.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -6,7 +6,7 @@ import type { Client } from '../../clients/client.ts';
 import type { Registries } from '../registries.ts';
 import type { Operator, Report } from './operator.ts';
 
-/** @param name an email address or an account ID @throws Refusal `account_unknown` */
+/** @param name the email address or the account ID @throws Refusal `account_unknown` */
 export async function accountNamed({ accounts }: Registries, name: string): Promise<Account> {
   const account = (await accounts.findByEmail(name)) ?? (await accounts.find(name));
   if (account) return account;
@@ -20,7 +20,7 @@ export async function clientNamed({ clients }: Registries, id: string): Promise<
   throw new Refusal('client_unknown', `There is no client ${id}.`, 'See `clients list`.');
 }
 
-/** Returns a function that adds an argument to a command: the name of an existing record. */
+/** Returns a function that adds the argument to a command, and passes the record that `named` finds to its action. */
 const about =
   <One>(argument: string, description: string, named: (registries: Registries, name: string) => Promise<One>) =>
   <Options extends object>(

@@ -1,60 +1,53 @@
-/** What every command receives: streams, and helpers to confirm, work and report. */
+/** What each command receives: the streams, and functions that ask, open the registries and print. */
 import type { Readable, Writable } from 'node:stream';
 import type { Variables } from '../../config/environment.ts';
 import type { StreamWatch } from '../../doctor/change-stream.ts';
 import type { Opening, Registries } from '../registries.ts';
 
-/** A stream; progress is shown there if `isTTY` is true. */
+/** An output stream. Progress is shown only if `isTTY` is true. */
 export type Terminal = Writable & { readonly columns?: number; readonly isTTY?: boolean };
 
 export interface Progress {
   /**
-   * @param what names the work; must not change while the same work continues
-   * @param done how much of the work is done, in any unit
-   * @param total the whole amount of work, if known
+   * @param what names the work; a different name means that other work has begun
+   * @param done how much of the work is done, in the unit of `total`
    */
   show(what: string, done: number, total?: number): void;
-  /** Erases the line. Call it before anything else is written. */
+  /** Erases the progress line. Call this before anything else is written. */
   clear(): void;
 }
 
-/** The environment and streams of the process, or what a test passes instead. */
 export interface Surroundings {
   readonly environment: Variables;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly columns?: number };
   readonly stderr: Terminal;
-  /** Calls `interrupt` when the command must end early, for example after Ctrl-C. */
+  /** Must call `interrupt` when the command has to end early, for example after Ctrl-C. */
   readonly onInterrupt: (interrupt: () => void) => void;
-  /** How long the doctor watches the change stream; absent for the default time. */
   readonly streamWatch?: StreamWatch;
 }
 
 export interface Operator extends Surroundings, Opening {
-  /** Opens the registries, does the work, prints its report. */
+  /** Opens the registries, does `work` and prints the report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
-  /** Resolves if the operator agrees to an irrevocable change; see `requireConfirmation`. */
   readonly confirm: (what: string) => Promise<void>;
   /** Prints the report of a command that needs no database. */
   readonly print: (report: Report) => void;
-  /** True if `--json` was given: a program reads the output. */
   readonly json: boolean;
-  /** Prints one JSON array page by page, so that it may be larger than the memory. */
+  /** Prints one JSON array page by page, so that it may be larger than the memory of the process. */
   readonly printArray: (pages: AsyncIterable<readonly object[]>) => Promise<void>;
-  /** Shows the progress of a command that may take long. */
   readonly progress: Progress;
-  /** Prints a line for people while a command works; with `--json` prints nothing. */
+  /** Prints a line at once, or nothing with `--json`. */
   readonly say: (line: string) => void;
 }
 
 /** The result of a command, as a value for programs and as text for people. */
 export interface Report {
-  /** The result that `--json` prints as one line; undefined to print nothing. */
+  /** Printed as one line of JSON with `--json`, if not undefined. */
   readonly value: unknown;
-  /** The text that is printed without `--json`. */
   readonly text: string;
-  /** The secret in value and text that `--out` writes into a file instead. */
+  /** The secret that `value` and `text` contain. With `--out` it is written into a file and not printed. */
   readonly secret?: string | undefined;
-  /** Exit code of the command; 0 by default. */
+  /** The default is 0. */
   readonly exitCode?: number;
 }

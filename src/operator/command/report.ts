@@ -9,17 +9,16 @@ import type { Operator, Report } from './operator.ts';
 /** The exit code of a command that was refused or failed. */
 export const REFUSED = 1;
 
-/** Replaces control and invisible characters: recorded texts may come from attackers. */
+/** Replaces control characters and invisible characters, which an attacker may have sent to mislead the operator. */
 export const printable = (cell: string): string => cell.replace(/\p{C}/gu, '\uFFFD');
 
-/** The width that fits every terminal: longer lines would break within a column. */
+/** The usual width of a terminal, which would break longer lines within a column. */
 export const WIDTH = 80;
 
 /**
- * Returns rows under a heading, each column as wide as its longest cell. If a row is too wide for a line, returns each
- * row as a block of lines, with the heading before each cell.
+ * Returns a text table. If a row is wider than a line, each row becomes a block of lines, one for each cell.
  *
- * @param options `mayBeWide` always keeps each row on one line, so that rows can be compared
+ * @param options `mayBeWide` keeps each row on one line, whatever its width
  */
 export function table(
   heading: readonly string[],
@@ -59,16 +58,16 @@ export interface ListOptions {
 
 export interface ListForm<Item> {
   readonly heading: readonly string[];
-  /** Returns the cells of a row; the first is the id that `--after` takes. */
+  /** The first cell must be the id that `--after` accepts. */
   readonly row: (item: Item) => readonly string[];
   readonly value: (item: Item) => object;
-  /** Printed if the list is empty without any filter. */
+  /** The text for an empty list that no filter restricts. */
   readonly nothing: string;
-  /** The options that name the owner of the entries, and do not count as filters. */
+  /** Names of options that are not filters, because they name the owner of the entries. */
   readonly whose?: readonly string[];
 }
 
-/** Reports a short list without pages. */
+/** Reports a list that is never paged. */
 export const itemsReport = <Item>(
   { heading, row, value, nothing }: ListForm<Item>,
   items: readonly Item[],
@@ -77,15 +76,13 @@ export const itemsReport = <Item>(
   text: table(heading, items.map(row), nothing),
 });
 
-/** A time to the second, for a cell. */
 export const toMoment = (time: Date): string => `${time.toISOString().slice(0, 19)}Z`;
 
-/** The day of a time, for a cell. */
 export const dayOf = (time: Date | null): string => time?.toISOString().slice(0, 10) ?? 'never';
 
-/** Number of rows for people by default; programs get all rows. */
+/** Number of rows by default; with `--json`, all rows are printed. */
 const DEFAULT_ROWS = 100;
-/** Number of rows in memory at once, if all rows are printed for a program. */
+/** Number of rows in memory at once when `--json` prints all rows. */
 const JSON_ROWS = 5_000;
 
 export const listed = (command: Command): Command =>
@@ -98,7 +95,7 @@ export const listed = (command: Command): Command =>
     )
     .option('--after <id>', 'only rows after the one with this ID: the next page');
 
-/** Adds a command that lists something to the noun; its verb is `list` by default. */
+/** Adds a command that lists records. Its verb is `list` by default. */
 export const addList = <Item, Options extends object>(
   noun: Command,
   operator: Operator,
@@ -112,7 +109,7 @@ export const addList = <Item, Options extends object>(
 
 type FindPage<Item> = (page: PageRequest) => Promise<Page<Item>>;
 
-/** Returns a page for people, or prints all entries for a program that sets no `--limit`. */
+/** Returns one page; with `--json` and without `--limit`, prints all entries and returns an empty report. */
 export async function listReport<Item>(
   { json, printArray }: Pick<Operator, 'json' | 'printArray'>,
   form: ListForm<Item>,
@@ -141,7 +138,7 @@ async function* pagesOf<Item>(
 ): AsyncIterable<object[]> {
   for (let ids = [after]; ; ) {
     const page = await find({ match, after: ids.pop(), limit: JSON_ROWS }).catch((error) => {
-      // The last entry was removed meanwhile: continue after the one before it.
+      // If the last entry of the previous page was removed meanwhile, continue after the entry before it.
       const isRemoved = error instanceof Refusal && error.code === 'after_unknown';
       if (!isRemoved || ids.length === 0) throw error;
     });

@@ -1,21 +1,21 @@
-/** `--out`: writes the secret that a command makes into a file that only its owner may read. */
+/** `--out`: writes the secret that a command makes into a file that only the operator may read. */
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { WrongUsage } from './arguments.ts';
 import type { Report } from './operator.ts';
 import { REFUSED } from './report.ts';
 
-/** Adds `--out` to a command whose report has a `secret`. */
+/** Use this for each command whose report may have a `secret`. */
 export const addOutOption = (command: Command): Command =>
   command.addOption(
     new Option('--out <file>', 'write the secret into this new file (mode 0600) instead of printing it'),
   );
 
 /**
- * Creates the file before the command changes anything, so that no secret is made for a file that cannot exist.
+ * Creates the file before the command changes anything: if the file cannot be created, no secret is made.
  *
  * @param warn called if there is nothing to write, or if the secret is printed because it cannot be written
- * @throws WrongUsage also if the file exists: other users may be able to read it
+ * @throws WrongUsage also if the file exists, because other users may be able to read it
  */
 export function createSecretFile(file: string, warn: (sentence: string) => void) {
   const descriptor = create(file);
@@ -23,8 +23,8 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
   let wasMade = false;
   return {
     /**
-     * Writes the secret, and returns the report without it. If the secret cannot be written, returns the whole report,
-     * because the change was made, but as a failure, so that no script uses the file.
+     * Writes the secret, and returns the report without the secret. If writing fails, the report still has the secret,
+     * because the change was made, and its exit code is that of a failure, so that no script uses the file.
      */
     take(report: Report): Report {
       const { secret, text } = report;
@@ -49,7 +49,7 @@ export function createSecretFile(file: string, warn: (sentence: string) => void)
         text: [...lines, `The secret is in ${file}, which only its owner may read.`].join('\n'),
       };
     },
-    /** Removes the file if no secret was made. */
+    /** Removes the file if no secret was written. */
     close(): void {
       closeSync(descriptor);
       if (!isWritten) rmSync(file, { force: true });

@@ -1,4 +1,4 @@
-/** Reads an import file line by line and only once, even if it contains invalid bytes. */
+/** Reads an import file line by line. Invalid bytes make a line invalid, and do not end the reading. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { systemClock } from '../../base/clock.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -12,15 +12,11 @@ type Pieces = AsyncIterable<Buffer | string>;
 export interface ImportFile extends AsyncDisposable {
   /** When the file was last modified; for standard input, when reading began. */
   readonly writtenAt: Date;
-  /** Every line that is not blank. Call it once. */
+  /** Yields every line that is not blank. Can be called only once. */
   lines(): AsyncIterable<(Numbered | BrokenLine)[]>;
 }
 
-/**
- * Opens the file, or standard input for `-`.
- *
- * @throws WrongUsage if the file cannot be read
- */
+/** @param name the path of the file, or `-` for standard input @throws WrongUsage if the file cannot be read */
 export async function openImportFile(name: string, { stdin }: Pick<Surroundings, 'stdin'>): Promise<ImportFile> {
   const startedAt = new Date(systemClock());
   if (name === '-') return { writtenAt: startedAt, lines: () => linesOf(stdin), async [Symbol.asyncDispose]() {} };
@@ -39,10 +35,10 @@ export async function openImportFile(name: string, { stdin }: Pick<Surroundings,
   const before = await versionOf(handle);
   async function* lines(): AsyncIterable<(Numbered | BrokenLine)[]> {
     yield* linesOf(pieces());
-    // Throw here: nothing was written to the database yet.
+    // Throwing is safe here, because all lines are read before the import changes any record.
     if ((await versionOf(handle)) !== before) throw changedMeanwhile(name);
   }
-  // If the clock of another machine is ahead, use the present time.
+  // A modification time in the future comes from a machine whose clock is ahead, so use the present time instead.
   return { writtenAt: status.mtime > startedAt ? startedAt : status.mtime, lines, ...close };
 }
 
@@ -70,7 +66,7 @@ function changedMeanwhile(name: string): Refusal {
   );
 }
 
-/** Yields the lines in each piece of the file, without blank lines. */
+/** Yields, for each piece of the file, the lines that it completes, without blank lines. */
 async function* linesOf(pieces: Pieces): AsyncIterable<(Numbered | BrokenLine)[]> {
   let rest: Buffer = Buffer.alloc(0);
   let isTooLong = false;
@@ -92,7 +88,7 @@ async function* linesOf(pieces: Pieces): AsyncIterable<(Numbered | BrokenLine)[]
     }
     rest = bytes.subarray(begin);
     if (rest.length > MAX_LINE_BYTES) {
-      // Skip to the end of the line, without keeping its bytes.
+      // Drop the bytes of a line that is too long, up to its end.
       isTooLong = true;
       rest = Buffer.alloc(0);
     }

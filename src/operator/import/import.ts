@@ -62,7 +62,8 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
       await using started = await importer.begin(startedBy);
       const { lines: total, passes } = await importer.stage(started, source.lines());
-      // If the clock of this machine is ahead, a line that is pushed meanwhile would count as outdated, and be lost.
+      // If this machine's clock is ahead, use the database's time, or a line that is pushed meanwhile would be refused
+      // as outdated and be lost.
       const writtenAt = source.writtenAt < started.startedAt ? source.writtenAt : started.startedAt;
       const plan = { passes, prune, adoptByName, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
@@ -86,14 +87,14 @@ export function addImportCommand(program: Command, operator: Operator): void {
     });
   }
 
-  /** Writes to standard error that an import waits; `--json` prints one value and nothing else. */
+  /** Writes to standard error, because standard output has only one JSON value with `--json`. */
   function sayWaiting(running: string): void {
     operator.progress.clear();
     operator.stderr.write(`Waiting for another import, which is running ${running}.\n`);
   }
 }
 
-/** @throws InvalidArgumentError for an invalid time, or one more than 5 minutes in the future */
+/** @throws InvalidArgumentError for an invalid time, or a time more than 5 minutes in the future */
 function pastTime(given: string): Date {
   const time = parseTime(given);
   if (time.getTime() <= systemClock() + MAX_AHEAD_MS) return time;

@@ -1,4 +1,4 @@
-/** Formats the report of an import: one line for each change, and the counts. */
+/** Formats the report of an import, with one line for each change, and the counts. */
 import type { FieldValue } from '../../changes/change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType, PLURALS } from '../../changes/line.ts';
 import type { ImportProblems } from '../../changes/problems.ts';
@@ -6,10 +6,7 @@ import type { ImportChange, ImportReport } from '../../changes/report.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 
-/**
- * @param orphans number of clients whose owner is suspended
- * @param id the id of the import; absent for a dry run
- */
+/** @param orphans number of clients whose owner is suspended @param id the id of the import; absent for a dry run */
 export function importReport(
   { counts, changes, changeCount, newer, excess }: ImportReport,
   orphans: number,
@@ -56,7 +53,7 @@ function closing(changeCount: number, id: string | undefined): string {
   return `Done: import ${id}. To see its changes: gatehouse audit --import ${id}`;
 }
 
-/** Returns the sentence to confirm before something is removed. */
+/** Returns the sentence that the operator confirms before an import removes records. */
 export function removalSentence({ counts }: ImportReport): string {
   const parts = IMPORT_TYPES.filter((type) => counts[type].removed > 0).map((type) => {
     const verb = type === 'account' ? 'suspend' : 'remove';

@@ -90,10 +90,10 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
     });
 }
 
-/** How many members `show` prints of an organization or a warehouse. */
+/** How many members `show` prints for an organization or a warehouse. */
 const SHOWN = 20;
 
-/** Returns the first members of an organization, or the first members with access to a warehouse. */
+/** Reports the first members of an organization, or the first members with access to a warehouse. */
 export async function membersReport({ access }: Registries, kind: PlaceKind, id: string): Promise<Report> {
   const { items, more } = await access.reachedBy(kind, id, { limit: SHOWN });
   const { value, text } = itemsReport(memberList(kind), items);
@@ -154,7 +154,7 @@ async function subjectOf(registries: Registries, { account, client }: Membership
   return { clientId: (await clientNamed(registries, client)).id };
 }
 
-/** Reports the subject's current access, in the form in which introspection returns it. */
+/** The JSON has the form in which introspection returns the access. */
 async function accessReport(registries: Registries, subject: Subject): Promise<Report> {
   const organizations = await registries.access.accessOf(subject);
   const rows = organizations.flatMap(({ id, name, role, warehouses }) => [

@@ -77,7 +77,7 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
 
 /** How many warehouses and clients `show` prints. */
 const SHOWN = 20;
-/** The maximum number of steps in which `show` reads clients. */
+/** The maximum number of pages of clients that `show` reads. */
 const MAX_STEPS = 10;
 
 function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
@@ -89,11 +89,7 @@ function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
     .action((id: string) => run((registries) => showReport(registries, kind, id)));
 }
 
-/**
- * Returns a place, its warehouses, and the people and clients with access to it.
- *
- * @param maxSteps fewer steps if many places are shown
- */
+/** Reports an organization or a warehouse, and the people and clients with access to it. */
 export async function showReport(
   registries: Registries,
   kind: PlaceKind,
@@ -134,7 +130,7 @@ export async function showReport(
   };
 }
 
-/** A step leaves out clients without access to the warehouse, so it may be empty although more clients follow. */
+/** A page omits clients without access to the warehouse, so a page may be empty although more clients follow. */
 async function clientsOf(reach: ReturnType<OrganizationReach['of']>, maxSteps: number) {
   let step = await reach.clients();
   const found = [...step.rows];

@@ -1,4 +1,4 @@
-/** `operator organizations policy`, `block` and `unblock`: only owners and admins approve clients, on their page. */
+/** `operator organizations policy`, `block` and `unblock`. Only owners and admins can approve clients, on a page. */
 import { type Command, Option } from 'commander';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -69,7 +69,7 @@ export const policyValue = ({ asksFirst, allowsApiKeys }: OrganizationPolicy) =>
   api_keys: allowsApiKeys ? 'allow' : 'refuse',
 });
 
-/** Describes the policy as `organizations list` does, such as `ask, no API keys`. */
+/** Returns a text such as `ask, no API keys`. */
 export const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
   `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
 

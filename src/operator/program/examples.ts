@@ -1,7 +1,7 @@
-/** Examples for the help of commands whose options belong together, exactly as they would be typed. */
+/** Examples for the help of commands whose options must be combined. */
 import type { Command } from 'commander';
 
-/** Each line omits `gatehouse`. */
+/** Command lines without `gatehouse`. */
 const EXAMPLES = `
 accounts add --email ada@example.com --name "Ada Lovelace" --invite
 links remove ada@example.com --provider platform
@@ -16,7 +16,6 @@ memberships remove --account ada@example.com --organization org_VcX0bq7mWcXk2f1S
 memberships list --organization org_VcX0bq7mWcXk2f1S --role owner
 nodes --wait 2 --within 5m
 connections end acc_VcX0bq7mWcXk2f1S/gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --yes
-sessions list --account ada@example.com
 clients add --kind confidential --name "Acme Sync" --redirect-uri https://acme.example/callback
 clients add --kind public --native --name "Acme Mobile" --redirect-uri com.acme.mobile:/callback
 clients remove-secret gate_ci_Vc0bq7mWcXk2f1SqXk0V7b --secret=x7Qa
@@ -33,11 +32,13 @@ changes allow 480 --reason "ticket 4711"
 keys generate --kind token --out new-token-key
 `.split('\n');
 
-/** Adds examples to the help of each command; the help of a noun gets one for each verb. */
+/** Adds required options to the usage of each command, and examples to its help. A noun gets one for each verb. */
 export function addExamples(command: Command, path: readonly string[] = []): void {
   const verbs = command.commands;
   for (const verb of verbs) addExamples(verb, [...path, verb.name()]);
   if (path.length === 0) return;
+  const required = command.options.filter(({ mandatory }) => mandatory).map(({ flags }) => flags);
+  command.usage([...required, command.usage()].join(' '));
   const name = path.join(' ');
   const of = (words: string) => EXAMPLES.filter((line) => line === words || line.startsWith(`${words} `));
   const shown = verbs.length === 0 ? of(name) : verbs.flatMap((verb) => of(`${name} ${verb.name()}`).slice(0, 1));

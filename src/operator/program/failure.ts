@@ -14,7 +14,6 @@ import type { Report } from '../command/operator.ts';
 import { REFUSED } from '../command/report.ts';
 import { importProblemsReport } from '../import/printed-report.ts';
 
-/** The exit codes of failures; success has 0. */
 export type ExitCode = 1 | 2 | 3;
 
 const WRONG_USAGE = 2;
@@ -22,7 +21,7 @@ const WRONG_CONFIGURATION = 3;
 
 export interface Failure extends Report {
   readonly exitCode: ExitCode;
-  /** Present only for a bug in Gatehouse, for its developers. */
+  /** Present only if the failure is a bug in Gatehouse. */
   readonly stack?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Defines all commands, and the options that they have in common. */
+/** Defines all commands, and the options that all commands have. */
 import { Command, InvalidArgumentError } from 'commander';
 import packageFile from '../../../package.json' with { type: 'json' };
 import { holdsSecret } from '../../base/random-id.ts';
@@ -25,7 +25,7 @@ import { addRevokeCommand } from '../revoke/revoke.ts';
 import { addShowCommand } from '../show/show.ts';
 import { addExamples } from './examples.ts';
 
-/** @param json silences commander, because the caller prints errors as JSON */
+/** @param json if true, commander prints no errors, because the caller prints them as JSON */
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {
   const { stdout, stderr } = operator;
   const program = new Command('gatehouse')
@@ -74,20 +74,20 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
   return program;
 }
 
-/** Commands that change nothing. The others first print the deployment on which they act. */
+/** Commands that change nothing. All other commands first print which deployment they change. */
 const READS = /^(audit|check-config|doctor|nodes|show|keys generate|\S+ (list|show))$/;
 
-/** Commands that end or refuse access: their effect depends on no settings except the stores. */
+/** Commands that end or refuse access. They run even if the settings file is refused, because they need only stores. */
 const STOPS = /^(revoke|\S+ (block|end|revoke|suspend))$/;
 
 export const onlyStops = (command: Command | undefined): boolean =>
   command !== undefined && STOPS.test(commandPath(command));
 
-/** @returns true for a command that changes nothing, and for a dry run. */
+/** A dry run also only reads. */
 export const onlyReads = (command: Command | undefined): boolean =>
   command === undefined || command.opts<{ dryRun?: boolean }>().dryRun === true || READS.test(commandPath(command));
 
-/** Returns the words that call a command, such as `accounts list`. */
+/** Returns a text such as `accounts list`. */
 function commandPath(command: Command): string {
   const { parent } = command;
   return parent?.parent ? `${commandPath(parent)} ${command.name()}` : command.name();

@@ -1,9 +1,9 @@
-/** Shows the progress of long work: one redrawn line on a terminal, nothing in a pipe. */
+/** Shows the progress of long work as one line that is redrawn on a terminal, and shows nothing in a pipe. */
 import type { Progress, Terminal } from '../command/operator.ts';
 import { WIDTH } from '../command/report.ts';
 
 const REDRAW_PAUSE_MS = 100;
-/** The time before which a measured speed is too inaccurate to show. */
+/** No speed is shown before this time has passed, because it would be inaccurate. */
 const WARM_UP_MS = 500;
 const ERASE = '\r\u001B[K';
 
@@ -33,7 +33,7 @@ interface State {
   readonly what: string;
   readonly done: number;
   readonly total: number | undefined;
-  /** The value of `done` when this work was first shown; `ms` is the time since then. */
+  /** The value of `done` when this work was first shown, `ms` milliseconds ago. */
   readonly since: number;
   readonly ms: number;
 }

@@ -1,4 +1,4 @@
-/** Runs one command line: from parsing its words to its exit code. */
+/** Runs one command line, from parsing its arguments to its exit code. */
 import { once } from 'node:events';
 import { userInfo } from 'node:os';
 import { type Command, CommanderError } from 'commander';
@@ -14,19 +14,19 @@ import { createProgram, onlyReads, onlyStops } from './program.ts';
 import { createProgress } from './progress.ts';
 
 /**
- * Reports every failure on the streams, and closes everything that the command opened.
+ * Runs a command, prints its report or failure, and closes what the command opened.
  *
- * @param args the words after `gatehouse`
- * @returns the exit code, as the help of the program explains it
+ * @param args the arguments after `gatehouse`
+ * @returns the exit code, which the help of the program explains
  */
 export async function runOperator(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { stdout, stderr } = surroundings;
-  // Look for `--json` here, because errors in the command line itself are printed as JSON, too.
+  // Look for `--json` before commander parses the arguments, because its errors are printed as JSON, too.
   const json = args.includes('--json');
   const progress = createProgress(stderr);
   let exitCode = 0;
   let isArrayStarted = false;
-  /** The command that is run, once commander has found it. */
+  /** Set once commander has found the command. */
   let command: Command | undefined;
 
   let secretFile: ReturnType<typeof createSecretFile> | undefined;
@@ -68,7 +68,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
     json,
     progress,
     async printArray(pages) {
-      // The reader of the output may have closed it, as `| head` does.
+      // Stop reading pages if the output is closed, as `| head` does.
       const gone = new AbortController();
       stdout.once('error', () => gone.abort());
       let before = '[';
@@ -109,14 +109,14 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
     const failure = failureOf(error);
     exitCode = failure.exitCode;
     if (failure.stack) stderr.write(`${failure.stack}\n`);
-    // Leave a truncated array on standard output as it is, so that no program takes it for complete.
+    // Do not complete an array that was begun: no program must take the truncated array for the whole list.
     if (json && !isArrayStarted) print(failure);
-    // Print nothing else: commander has already printed its message.
+    // Commander has already printed its own errors.
     else if (!(error instanceof CommanderError)) stderr.write(`${failure.text}\n`);
   }
 }
 
-/** Returns the name of the user in the operating system; with `sudo`, the names of both users. */
+/** Returns the operating system's user name, or both user names if the command runs with `sudo`. */
 function operatorName({ SUDO_USER }: Variables): string {
   const name = nameOfProcess();
   return SUDO_USER && SUDO_USER !== name ? `${SUDO_USER} as ${name}` : name;
@@ -126,7 +126,7 @@ function nameOfProcess(): string {
   try {
     return userInfo().username;
   } catch {
-    // Fall back to the user ID, because the user of a container may have no name.
+    // Use the user ID, because the user in a container may have no name.
     return `uid ${process.getuid?.()}`;
   }
 }

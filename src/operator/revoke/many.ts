@@ -1,4 +1,4 @@
-/** Ends all access of a person or a client, or access that an old backup has restored. */
+/** Ends all access of a person or a client, or of everyone after the restore of an old backup. */
 import { BATCH } from '../../authorizations/connections.ts';
 import { Refusal } from '../../base/refusal.ts';
 import type { Client } from '../../clients/client.ts';
@@ -7,21 +7,21 @@ import { accountNamed, clientNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 
-/** Ends a person's sessions, connections and API keys, after an attacker got into the account. */
+/** Ends a person's sessions, connections and API keys, for an account that an attacker has used. */
 export async function revokeAccount(registries: Registries, name: string, { confirm }: Operator): Promise<Report> {
   const { accounts, apiKeys, passwordLinks, recordChange } = registries;
   const { id, email } = await accountNamed(registries, name);
   const { length: keys } = await apiKeys.listOf(id);
   const connected = await registries.connections.listOf(id);
   await confirm(`Ends ${connected.length} connections, ${keys} API keys and every browser session of ${email}.`);
-  // End the sessions first, because an attacker with a session could connect a client again in between.
+  // End the sessions first, because an attacker with a session could connect another client in between.
   const signedOut = recordChange('signed_out_everywhere', { accountId: id });
   await accounts.endSessions(id, async (tx) => {
     await passwordLinks.forget(id, tx);
     await signedOut(tx);
   });
   let revokedKeys = 0;
-  // List the keys again, because new ones may exist since the operator was asked.
+  // List the API keys again, because a key may have been added while the operator was asked.
   for (const key of await apiKeys.listOf(id)) if (await apiKeys.revoke(id, key.id)) revokedKeys += 1;
   const ended = await registries.disconnect({ accountId: id });
   return {
@@ -38,15 +38,15 @@ export async function revokeAccount(registries: Registries, name: string, { conf
 }
 
 /**
- * Ends everything issued to a client, which then may get new tokens. All of it is refused at once; then
- * the rows of its connections are changed in batches. If interrupted, it can be run again.
+ * Ends everything that was issued to a client; the client can get new tokens. Everything is refused at once, and then
+ * the rows of the connections are changed in batches. After an interruption, the command can be run again.
  */
 export async function revokeClient(registries: Registries, clientId: string, operator: Operator): Promise<Report> {
   const { confirm, progress } = operator;
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
   if (client.kind === 'machine') return revokeMachine(registries, client, operator);
-  // An interrupted command may have left unmarked connections, which this command ends.
+  // Count also the connections that an earlier, interrupted command has not marked as ended.
   const people = await registries.connections.countOf(clientId, 'unmarked');
   const { name } = client;
   await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);
@@ -78,7 +78,7 @@ const CONTINUED =
   'This completed an earlier command that was interrupted: people who have approved the client again since that ' +
   'command stay connected. Run the command again to end their connections as well.';
 
-/** Needs no list of tokens, because each token contains the generation in which it was issued. */
+/** Raises the generation of the client: every token contains the generation in which it was issued. */
 async function revokeMachine(registries: Registries, client: Client, { confirm }: Operator): Promise<Report> {
   await confirm(`Ends every access token of the machine client ${client.name}.`);
   await registries.clients.revoke(client.id, clientRecord(registries, 'client_tokens_revoked', client, {}));
@@ -98,8 +98,8 @@ const withoutTokens = ({ name }: Client): Refusal =>
   );
 
 /**
- * Ends every authorization and every machine access token, after an older PostgreSQL was restored,
- * which does not contain the latest disconnections. Approvals stay: people are not asked again.
+ * Ends every authorization and every machine access token, because a restored, older PostgreSQL lacks the latest
+ * revocations. The approvals stay, so people are not asked for consent again.
  */
 export async function revokeAll(registries: Registries, { confirm, progress }: Operator): Promise<Report> {
   await confirm('Ends every authorization of all people, and every machine access token.');

@@ -1,4 +1,4 @@
-/** `operator revoke`: ends access of a person, a client or a token, at once on every node. */
+/** `operator revoke`: ends the access of a person, a client or a token on every node at once. */
 import { type Command, Option } from 'commander';
 import { readToken, STANDARD_INPUT_IS_SAFER, WrongUsage } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
@@ -15,7 +15,7 @@ interface RevokeOptions {
 
 const WHAT = ['account', 'client', 'token', 'all'];
 
-/** Creates one of the options that name what to revoke. Only one of them may be used. */
+/** Creates an option that conflicts with every other option in `WHAT`. */
 function what(flags: string, description: string): Option {
   const option = new Option(flags, description);
   return option.conflicts(WHAT.filter((other) => other !== option.attributeName()));

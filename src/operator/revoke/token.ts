@@ -1,4 +1,4 @@
-/** Revokes one token, with its authorization if there is one. */
+/** Revokes one token, together with its authorization if it has one. */
 import { readValue } from '../../authorizations/token-formats.ts';
 import { FORMS, type ValueKind } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -24,12 +24,12 @@ const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
   client_id: () => Promise.reject(notAToken('client_id')),
 };
 
-/** Accepts any token with an authorization, also a replaced one, and verifies no MAC: operators are trusted. */
+/** Ends the authorization of any token, even of a replaced one. Verifies no MAC, because operators are trusted. */
 async function endAuthorization(registries: Registries, kind: ValueKind, value: string): Promise<Report> {
   const id = readValue(value)?.authorizationId;
   const store = await registries.tokenStore();
   const record = id === undefined ? undefined : await store.readAuthorization(id);
-  // Also check the recorded ends, because a restored token store may contain records of ended authorizations.
+  // Also check the recorded revocations: a token store restored from a backup may still have a revoked authorization.
   const ended = id === undefined ? undefined : await registries.revocations.find(id);
   if (id === undefined || !record || ended) throw notActive(kind, ended?.at);
   const { accountId, clientId } = record;
@@ -101,7 +101,7 @@ const notAToken = (kind: ValueKind): Refusal =>
     '`revoke --client` ends all tokens of a client; `clients rotate-secret` and `remove-secret` replace a secret.',
   );
 
-/** @param endedAt when its authorization was ended, perhaps by the first try of this command */
+/** @param endedAt when the authorization of the token was ended, perhaps by an earlier run of this command */
 const notActive = (kind: ValueKind, endedAt?: Date): Refusal =>
   new Refusal(
     'token_not_alive',

@@ -1,4 +1,4 @@
-/** The answer about one value or ID, and functions that several kinds of answers share. */
+/** The answer of `operator show` about one value or ID. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { ClientExclusion } from '../../accounts/access/client-blocks.ts';
 import type { Account } from '../../accounts/account.ts';
@@ -9,10 +9,10 @@ import type { Report } from '../command/operator.ts';
 import type { Registries } from '../registries.ts';
 
 /**
- * `used`: an exchanged code. `replaced`: a refresh token that still returns its successor. `reused`: a refresh token
- * whose use would end its authorization. `refused` and `done`: requests. `off`: the settings disable this kind.
- * `unknown`: never issued here, or deleted long ago. `not_answered`: a store was away, or the settings do not say where
- * it is.
+ * `used` is an exchanged code, `replaced` a refresh token that still returns its successor, `reused` a refresh token
+ * whose use would end its authorization. `refused` and `done` are requests. `off` is a kind of value that the settings
+ * disable, `unknown` a value that was never issued here or was deleted long ago. `not_answered` means that a store did
+ * not answer, or that the settings do not name it.
  */
 export type State =
   | 'active'
@@ -30,10 +30,7 @@ export type State =
   | 'malformed'
   | 'not_answered';
 
-/**
- * `rotated_at`: the latest refresh of an authorization. `retry_until`: the end of the time in which a
- * replaced refresh token still returns its successor.
- */
+/** `rotated_at` is the latest refresh. Until `retry_until`, a replaced refresh token still returns its successor. */
 export const TIMES = [
   'issued_at',
   'expires_at',
@@ -47,7 +44,7 @@ export const TIMES = [
 export type Times = { readonly [time in (typeof TIMES)[number]]?: Date | null | undefined };
 
 export interface Answer {
-  /** Replaces the kind of the value's form: a one-time link, for example. */
+  /** Present if a lookup found out the kind, because the form of the value does not tell it. */
   readonly kind?: 'link' | 'session' | undefined;
   readonly state: State;
   readonly why: string;
@@ -58,7 +55,7 @@ export interface Answer {
   readonly account?: Account | { readonly id: string } | undefined;
   readonly client?: Client | { readonly id: string } | undefined;
   readonly times?: Times;
-  /** The last four characters of a client secret or an API key. */
+  /** The last four characters of a client secret or of an API key. */
   readonly lastFour?: string | undefined;
   /** The records that belong to a client, a person, an organization or a warehouse. */
   readonly content?: Report | undefined;
@@ -73,10 +70,10 @@ export const as = (state: State, why: string, remedy?: string, times: Times = {}
   times,
 });
 
-/** How many audit entries the answer about a client or a person has. */
+/** Maximum number of audit entries in the answer about a client or a person. */
 export const LOG_LENGTH = 5;
 
-/** Returns a sentence about an audit entry: what was done, to what, by whom, and why. */
+/** Says what was done, to what, by whom, and why. */
 export function entryText(entry: AuditRecord): string {
   const { what, about, note } = actionInEnglish(entry);
   const { actor, by } = entry;
@@ -85,10 +82,10 @@ export function entryText(entry: AuditRecord): string {
   return `${what}${thing && `: ${thing}`}, by ${who}${by?.reason ? ` (${by.reason})` : ''}.`;
 }
 
-/** A search for the end of a record: of an account or client by its ID, of other records by details. */
+/** A search of the audit log for the deletion or revocation of a record. */
 export type EndQuestion = Pick<AuditQuestion, 'accountId' | 'clientId' | 'action' | 'end'>;
 
-/** Returns the answer that the latest audit entry gives about a record that has ended, if there is one. */
+/** Returns undefined if the audit log has no entry that the question describes. */
 export async function whatEnded(
   { audit, accounts, clients }: Registries,
   { action, ...question }: EndQuestion,
@@ -104,7 +101,7 @@ export async function whatEnded(
     state: 'revoked',
     why: entryText(entry),
     name: name === undefined ? undefined : `${name}`,
-    // In an entry about a client, the account is that of the owner, so leave it out.
+    // The account in an entry about a client is the owner of the client, so leave it out.
     account: clientId === undefined ? await byId(accounts, accountId) : undefined,
     client: await byId(clients, clientId),
     lastFour,
@@ -127,9 +124,8 @@ export interface Parties {
 const WORKS: readonly State[] = ['active', 'replaced', 'no_password_yet'];
 
 /**
- * Adds the person and the client to the answer about their record. If one of them was deleted before the record ended,
- * the answer becomes *deleted*. If one of them is suspended and the record would work otherwise, the answer becomes
- * *suspended*.
+ * Adds the person and the client to the answer about their record. The state becomes `revoked` if the person or the
+ * client was deleted before the record ended, and `suspended` if only a suspension makes a valid record unusable.
  */
 export async function withParties(
   registries: Registries,
@@ -167,7 +163,7 @@ const suspended = (kind: 'client' | 'account', name: string, times: Times) => ({
 export const reachesNothing = (because: string, where: readonly { readonly name: string }[]): string =>
   where.length === 0 ? '' : `${because}: it reaches nothing in ${where.map(({ name }) => name).join(', ')}.`;
 
-/** Returns sentences about the person's organizations that the client cannot access; empty if there are none. */
+/** Returns one sentence for each organization of the person that the client cannot access. */
 async function excludedSentences({ access }: Registries, accountId: string, clientId: string): Promise<string[]> {
   const all = await access.accessOf({ accountId });
   const ids = all.map(({ id }) => id);
@@ -184,7 +180,7 @@ async function excludedSentences({ access }: Registries, accountId: string, clie
   ];
 }
 
-/** @param forgotten a sentence that says after which time such a value is deleted */
+/** @param forgotten a sentence that says how long such values are stored */
 export const unknownValue = (forgotten?: string): Answer => ({
   state: 'unknown',
   why:

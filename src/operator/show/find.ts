@@ -1,4 +1,4 @@
-/** Finds the values and IDs in a text, by their form alone. */
+/** Finds secret values and IDs in a text by their form, without a store. */
 import { normalizeEmail } from '../../accounts/email.ts';
 import { FORMS, holdsSecret, SECRET_KINDS, type SecretKind, type ValueKind } from '../../base/random-id.ts';
 import { decoded, secretsIn } from '../../base/secrets-in-text.ts';
@@ -19,7 +19,7 @@ const IDS = {
 const NAMES = {
   email: { name: 'email address' },
   authorization: { name: 'authorization' },
-  // The token of a one-time link, or a session in the URL of a page: only the database can tell.
+  // Only the database can tell whether this is the token of a one-time link, or the ID of a session from a page's URL.
   opaque: { name: 'value of 43 characters' },
 } as const;
 
@@ -31,9 +31,9 @@ export const kindName = (kind: Kind): string => ({ ...FORMS, ...IDS, ...NAMES })
 export interface FoundValue {
   readonly text: string;
   readonly kind: Kind | undefined;
-  /** Clauses that continue "the value …"; empty if the form is valid. */
+  /** Clauses that continue the words "the value"; empty if the form is valid. */
   readonly faults: readonly string[];
-  /** True if the whole text has no value. */
+  /** True if the text contains neither a value nor an ID. */
   readonly isNothing?: true;
 }
 
@@ -44,10 +44,10 @@ const PREFIX = `gate_(?:${Object.values(FORMS)
 const BEFORE_AT = '[^\\s\\p{C}"`<>()\\[\\]{},;|=&?:\\\\*/%#“”‘’«»…!\'@]';
 const LABEL = '[\\p{L}\\p{M}\\p{N}-]+';
 
-/** Matches a truncated token or id: it has a capital letter or digit, unlike the words of a longer name. */
+/** Matches a truncated token or ID. A capital letter or a digit distinguishes it from a name in program code. */
 const CUT = `${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,}`;
 
-/** Its groups have the names of the kinds. User and password in a URL do not count as an email address. */
+/** The names of the groups are kinds of values. `user:password@host` in a URL is not matched as an email address. */
 const FOUND = new RegExp(
   [
     `(?<!${BEFORE_AT})(?!(?<==)3D)(?<!://[^\\s/?#"'<>,;(){}[\\]|\\\\]{0,200})` +
@@ -60,27 +60,24 @@ const FOUND = new RegExp(
   'gu',
 );
 
-/**
- * Matches a whole text that is one email address. In a longer text, some of these characters end an address, because
- * they may belong to the text around it: a quote, a list or a parameter.
- */
+/** Matches a text that is only an email address. Some of its characters would end an address in a longer text. */
 const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M}\p{N}.-]+$/u;
 const MAX_ALONE = 400;
 
 /**
- * Returns each value and ID of ours in a text once. If there is none, returns what is wrong with the text. In longer
- * texts, an ordinary word does not count as an incomplete ID.
+ * Returns each value and ID of Gatehouse in a text once, or else what is wrong with the text. An ordinary word of a
+ * longer text is not reported as an incomplete ID.
  */
 export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] {
   const alone = given.trim();
   const whole = alone.length > MAX_ALONE ? undefined : wholeValue(alone);
-  // Report an invisible character after a value, because a client that sends it is refused.
+  // Report an invisible character after a value: a client that copied both is refused.
   if (whole || /^gate_[\w-]+\p{C}+$/u.test(alone)) return [whole ?? wrongValue(given.replace(/\r?\n$/, ''))];
   const text = decoded(given);
   const secrets = secretsIn(text);
   const found = secrets.map(({ kind, value, start }) => [start, valid(kind, value)] as const);
   let rest = '';
-  // Replace a secret by spaces, so that no part of it is taken for an ID.
+  // Replace each secret by spaces, so that no part of a secret is taken for an ID.
   for (const { start, end } of secrets) rest += text.slice(rest.length, start).padEnd(end - rest.length);
   rest += text.slice(rest.length);
   for (const match of rest.matchAll(FOUND)) {
@@ -100,9 +97,9 @@ const valid = (kind: Kind, text: string): FoundValue => ({ text, kind, faults: [
 function foundBy({ 0: text, groups = {}, input, index }: RegExpExecArray): FoundValue | undefined {
   const kind = Object.keys(groups).find((name) => groups[name] !== undefined) as Kind | 'cut';
   if (kind === 'cut') return wrongValue(text);
-  // Names in program code may begin like an ID, but have no capital letter and no digit.
+  // A name in program code may begin like an ID, but has neither a capital letter nor a digit.
   if (kind in IDS && !/[A-Z\d]/.test(text)) return undefined;
-  // Long words have no mixed case; 22 or 43 random characters nearly always do.
+  // 22 or 43 random characters nearly always mix upper and lower case, unlike a long word.
   if ((kind === 'authorization' || kind === 'opaque') && !(/[a-z]/.test(text) && /.[A-Z]/.test(text))) return undefined;
   if (kind !== 'email') return valid(kind, text);
   const isEmphasized = /^[_~]/.test(text) && input[index + text.length] === text[0];
@@ -132,8 +129,9 @@ function wrongValue(text: string): FoundValue {
 const isSecret = (kind: Kind): kind is SecretKind => (SECRET_KINDS as readonly Kind[]).includes(kind);
 
 /**
- * Returns the text to print: an ID as it is; only both ends of a secret and of an unknown value, which may be a secret
- * of another service; nothing for a faulty text.
+ * Returns the printable form: a whole ID, only the two ends of a secret, and an empty text for a malformed value.
+ *
+ * @param isUnknown true if the value may be a secret of another service, so that it is shortened, too
  */
 export function publicForm({ text, kind, faults }: FoundValue, isUnknown: boolean): string {
   if (kind === undefined || faults.length > 0) return '';

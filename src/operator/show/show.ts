@@ -1,4 +1,4 @@
-/** `operator show`: what the values and IDs in a text are, whether they are valid, and if not, since when and why. */
+/** `operator show`: says what each value or ID in a text is, whether it is valid, and if not, since when and why. */
 import type { Command } from 'commander';
 import { auditEntry } from '../../accounts/activity/audit.ts';
 import { Refusal } from '../../base/refusal.ts';
@@ -32,7 +32,7 @@ export function addShowCommand(program: Command, operator: Operator): void {
       if (text.length > MAX_LENGTH) throw refused('text_too_long', `is longer than ${MAX_LENGTH} characters.`);
       const found = valuesIn(text);
       if (found.length > MAX_VALUES) throw refused('too_many_values', `has ${found.length} values.`);
-      // Values in a wrong form were never issued, so open no store for them.
+      // Malformed values were never issued, so no store needs to be opened.
       if (found.every(({ faults }) => faults.length > 0)) {
         return print(answersReport(found.map((one) => [one, malformed(one)])));
       }
@@ -52,7 +52,7 @@ async function answerTo(registries: Registries, found: FoundValue): Promise<Answ
   return kind === undefined || faults.length > 0 ? malformed(found) : SUBJECTS[kind](registries, text);
 }
 
-/** If a text has several values, one that cannot be answered does not prevent the other answers. */
+/** A failure about one of several values becomes its answer, so that the other values are answered. */
 function notAnswered(error: unknown, values: number): Answer {
   if (values > 1 && error instanceof Refusal) return as('not_answered', error.message, error.remedy);
   if (values === 1 || !(error instanceof StorageUnavailable)) throw error;
@@ -70,14 +70,13 @@ const malformed = ({ faults, isNothing }: FoundValue): Answer =>
     ? as('malformed', `The text ${faults.join()}.`)
     : as('malformed', `The value ${faults.join('; it ')}.`, 'It is refused in this form: no store was asked.');
 
-/** @param answers pairs of each value and its answer, in the order of the text */
 const answersReport = (answers: readonly (readonly [FoundValue, Answer])[]): Report => ({
   ...(answers.some(([, { state }]) => state === 'malformed' || state === 'not_answered') && { exitCode: REFUSED }),
   value: answers.map(([found, answer]) => answerValue(found, answer)),
   text: answers.map(([found, answer]) => answerText(found, answer)).join('\n\n'),
 });
 
-/** An unknown value, or one that no store was asked about, may be a secret of another service. */
+/** A value that was not found in a store may be a secret of another service. */
 const shownValue = (found: FoundValue, { state }: Answer): string =>
   publicForm(found, state === 'unknown' || state === 'not_answered');
 

@@ -1,4 +1,4 @@
-/** For each kind of value and ID: how to find its record, the person and client of it, and its recorded end. */
+/** For each kind of value and ID, finds the record with its person and client, or how the record ended. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
@@ -37,12 +37,11 @@ type Show = (registries: Registries, value: string) => Promise<Answer>;
 
 interface Subject<Found> {
   find(registries: Registries, value: string): Promise<Found | undefined>;
-  /** The person and the client to which the record belongs. */
   parties?(found: Found, value: string): Parties;
   answer(found: Found, registries: Registries, value: string): Answer | Promise<Answer>;
-  /** The searches of the audit log for the end of a deleted record. */
+  /** Returns searches of the audit log that find the end of a deleted record. */
   ends?(value: string): readonly EndQuestion[];
-  /** A sentence that says that a deleted secret was found only by its last four characters. */
+  /** A warning that a deleted secret was found by only its last four characters. */
   readonly byLastFour?: string;
   readonly remedy?: string;
   readonly missing: Answer;
@@ -84,7 +83,7 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
   access_token: token,
   refresh_token: token,
   code: token,
-  /** The public ID, as in the log and in answers to resource servers. */
+  /** The public ID, which the log and introspection contain. */
   authorization: subject({ ...PRESENTED, find: findPresented }),
 
   machine_token: subject({
@@ -174,11 +173,11 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
     'If its organization was deleted, `audit --action organization_removed` has no entry of the warehouse itself.',
   ),
 
-  /** Account ID and client ID, as `connections list` shows them. */
+  /** An account ID and a client ID, as `connections list` prints them. */
   connection: connectionState,
   request: requestState,
 
-  /** The public ID, as `sessions list` shows it. */
+  /** The public ID, which `sessions list` prints. */
   session: subject({
     find: ({ sessionList }, id) => sessionList.find(id),
     parties: ({ accountId }) => ({ accountId }),
@@ -186,7 +185,7 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
     missing: none('session with this ID: it ended long ago, or one of the characters is wrong', SESSIONS),
   }),
 
-  /** The token of a one-time link, or a session in the URL of a page. */
+  /** The token of a one-time link, or the ID of a session from the URL of a page. */
   opaque: subject({
     async find({ passwordLinks, sessionList }, value) {
       const link = await passwordLinks.look(value);

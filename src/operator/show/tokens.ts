@@ -39,7 +39,6 @@ const AUTHORIZE_AGAIN = 'The client must send the person through the authorizati
 const expired = (why: string): Answer => as('expired', why, AUTHORIZE_AGAIN);
 const VALID = as('active', 'This token is valid: introspection answers active.');
 
-/** The records of the stores about an authorization, and the presented value, unless it is only an ID. */
 export type Presented = Awaited<ReturnType<typeof findPresented>>;
 
 export async function findPresented(registries: Registries, id: string, value?: PresentedValue) {
@@ -47,7 +46,7 @@ export async function findPresented(registries: Registries, id: string, value?: 
   return { value, record, ended: await registries.revocations.find(id) };
 }
 
-/** @param text a code, an access token or a refresh token; undefined for one that could not have been issued */
+/** @param text a code, an access token or a refresh token @returns undefined if Gatehouse cannot have issued it */
 export async function findToken(registries: Registries, text: string): Promise<Presented | undefined> {
   const value = readValue(text);
   return value && findPresented(registries, value.authorizationId, value);
@@ -63,7 +62,7 @@ export async function presentedState(found: Presented, registries: Registries): 
 }
 
 async function stateOf({ value, record, ended }: Presented, registries: Registries): Promise<Answer> {
-  // A recorded revocation decides, even if the token store has a record.
+  // A recorded revocation applies even if the token store still has the authorization.
   if (ended) return endedBy('authorization', ended);
   if (!record) return unknownValue('The authorization no longer exists.');
   const keys = registries.keys()?.tokenKeys;
@@ -82,7 +81,7 @@ const FORGED = as(
 export const endedBy = (what: string, { cause, at }: Pick<RecordedEnd, 'cause' | 'at'>): Answer =>
   as('revoked', `The ${what} was ended: ${inEnglish(CAUSES[cause])}.`, REMEDY[cause], { revoked_at: at });
 
-/** Returns undefined if the authorization was not ended with its connection or its client. */
+/** Returns undefined unless a connection or a client was ended, and the authorization with it. */
 async function endOf(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,
@@ -104,18 +103,17 @@ async function endOf(
   }
   if (value && client && isFromBeforeRenewal({ value, authorization: record }, client)) {
     if (value.kind !== 'refresh_token') return renewedSince(client);
-    // While no refresh has followed the renewal, any refresh token works with the new secret.
+    // Until the first refresh after the renewal of a client, any older refresh token works with the new secret.
     if (record.clientGeneration < client.generation) {
       const why = 'It was issued before the client was renewed: it works once more, only with a secret of after that.';
       return as('replaced', why);
     }
   }
-  // The limit ends an authorization at once; a job records it later.
+  // The time limit of a connection ends the authorization at once, but a job records the end later.
   if (generation === undefined || (await connections.find(accountId, clientId))) return undefined;
   return as('revoked', 'The time limit of the connection has passed.', REMEDY.time_limit);
 }
 
-/** Answers about a value that was issued before the client was renewed. */
 function renewedSince({ renewedAt }: Client): Answer {
   const remedy = 'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.';
   const why = 'It was issued before the client was renewed after a theft.';
@@ -177,7 +175,7 @@ function replacedState(
 ): Answer {
   const at = new Date(record.rotatedAt).toISOString();
   const retryUntil = new Date(record.rotatedAt + retryWindowSeconds * 1000);
-  // After the first refresh since a renewal of the client, its workers may still have different older tokens.
+  // The workers of a client may have different older tokens until each has refreshed since the client's renewal.
   const isPredecessor = rotation === record.rotation - 1 || record.rotation === record.sinceRotation;
   if (isPredecessor && retryWindowSeconds > 0) {
     const isInWindow = !isPast(retryUntil.getTime() / 1000);

@@ -1,4 +1,4 @@
-/** The page for all errors: what happened, what to do, and a reference. */
+/** The page that users see after an error. */
 import type { Context } from 'koa';
 import { type Message, message, type Text, type Values } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
@@ -15,11 +15,11 @@ interface ErrorView {
   readonly heading: Text;
   readonly explanation: Text;
   readonly advice: Text;
-  /** The app whose request was refused, and the host in its redirect URI; undefined if they are unknown. */
+  /** The app whose request was refused, and the host in its redirect URI; undefined if the app is unknown. */
   readonly app: AuthorizationRefusal['app'];
-  /** What the user had typed into a form that was refused, so that it is not lost. */
+  /** What the user had typed into the refused form, which the browser would otherwise lose. */
   readonly typed: readonly { readonly label: Message; readonly values: readonly string[] }[];
-  /** Where to continue; the first link is what most users want. */
+  /** Links to pages on which the user can continue; the link that most users want is first. */
   readonly links: readonly { readonly href: string; readonly label: Text }[];
   readonly requestId: string;
 }
@@ -46,7 +46,7 @@ const textOf = (name: ErrorName, values?: Values) => ({
   advice: message(`errors.${name}-advice`, values),
 });
 
-/** Texts for statuses without a more specific text. */
+/** The texts for HTTP statuses, if there is no text for the error itself. */
 const NAMES = {
   400: 'not-understood',
   403: 'another-site',
@@ -57,7 +57,7 @@ const NAMES = {
   503: 'store-away',
 } as const;
 
-/** Statuses for which a link to the profile would not help: the user can only go back, or wait. */
+/** HTTP statuses for which the page has no link to the profile, because the user can only go back or wait. */
 const WITHOUT_LINK = [400, 413, 503];
 
 function textOfStatus(status: number): ErrorText {
@@ -66,7 +66,7 @@ function textOfStatus(status: number): ErrorText {
   return WITHOUT_LINK.includes(status) ? text : { ...text, links: [PROFILE] };
 }
 
-/** Texts for authorization requests that are refused without a redirect to the client. */
+/** The texts for authorization requests that are refused without a redirect to the client, by error code. */
 const AUTHORIZATION_NAMES = {
   invalid_client: 'unknown-app',
   account_busy: 'app-busy',
@@ -76,7 +76,7 @@ const AUTHORIZATION_NAMES = {
 
 export type ErrorPage = ReturnType<typeof createErrorPage>;
 
-/** The form fields whose values are shown if the form cannot be rendered again. None of them is secret. */
+/** The form fields that the error page repeats. None of them may contain a secret. */
 const TYPED = ['name', 'redirect_uris'];
 
 export function createErrorPage(host: { readonly render: Render }) {
@@ -86,7 +86,7 @@ export function createErrorPage(host: { readonly render: Render }) {
     return host.render(ctx, 'error', { ...text, links, typed, app, requestId });
   };
 
-  /** Answers a request for a used or expired interaction. @param restart the URL that repeats the request */
+  /** Answers a request for a used or expired interaction. @param restart the URL that repeats the authorization */
   const requestIsOver = (ctx: Context, restart?: string): Promise<void> =>
     draw(ctx, 410, {
       ...textOf('request-closed', { canContinue: String(restart !== undefined) }),
@@ -119,13 +119,12 @@ export function createErrorPage(host: { readonly render: Render }) {
 
     requestIsOver,
 
-    /** Answers a form if the account has too many pending requests, and shows what was typed. */
     accountIsBusy: (ctx: Context) => draw(ctx, 429, { ...textOfStatus(429), typed: typedIn(ctx) }),
 
     /**
-     * Answers a form that was rendered for another account, or in another session of this account.
+     * Answers a form that was rendered for another account, or in an earlier session of this account.
      *
-     * @param now the name of the signed-in user, and where to continue.
+     * @param now the signed-in user; `isTheirs` is true if the form was rendered for the same account
      */
     formIsStale(ctx: Context, now: { name: string; isTheirs: boolean; href: string }): Promise<void> {
       const { name, isTheirs, href } = now;
@@ -148,7 +147,7 @@ const typedIn = (ctx: Context): ErrorView['typed'] =>
     ({ values }) => values.length > 0,
   );
 
-/** True if `Sec-Fetch-Site` or `Origin` names another site. `ctx.protocol` and `ctx.host` are those of the issuer. */
+/** True if `Sec-Fetch-Site` or `Origin` says that another site sent the request. */
 function isCrossSite(ctx: Context): boolean {
   const site = ctx.get('sec-fetch-site');
   const origin = ctx.get('origin');

@@ -1,4 +1,4 @@
-/** Keeps entered form values for an hour, during a sign-in and for the Back button. */
+/** Stores typed form values for an hour, for a sign-in before the form can be saved, and for the Back button. */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
@@ -11,7 +11,7 @@ import { ownCookie } from '../own-cookie.ts';
 
 export type FormDrafts = ReturnType<typeof createFormDrafts>;
 
-/** The kinds of values that are kept. `find` returns only a draft of the kind that was asked for. */
+/** The kinds of stored values, by name. `find` returns only a value of the requested kind. */
 export interface DraftKinds {
   readonly typed: [string, string][];
   readonly answer: SubmitResult;
@@ -19,7 +19,7 @@ export interface DraftKinds {
   readonly onward: string;
 }
 
-/** The page that responded to a form. */
+/** The page with which a form was answered. */
 interface SubmitResult {
   readonly path: string;
   readonly status: number;
@@ -28,15 +28,15 @@ interface SubmitResult {
 }
 
 const NAME = /^[A-Za-z0-9_-]{43}$/;
-/** In compressed characters. Enough for two pages of a client with 20 redirect URIs and 100 problems. */
+/** Maximum compressed length, which is enough for two pages of a client with 20 redirect URIs and 100 problems. */
 const MAX_LENGTH = 65_536;
-/** The limit if no user is signed in. Enough for three pages without entered values. */
+/** Maximum compressed length if no user is signed in, which is enough for three pages without typed values. */
 const MAX_ANONYMOUS_LENGTH = 8_192;
 
 export function createFormDrafts(parts: {
   readonly issuer: string;
   readonly oneTimeValues: OneTimeValues;
-  /** Limits drafts per user (without a user, per network), so that no sender can fill the store. */
+  /** Limits how much each user, or each network without a signed-in user, can store. */
   readonly limit: AttemptLimit;
   readonly log: Logger;
 }) {
@@ -56,10 +56,10 @@ export function createFormDrafts(parts: {
 
   return {
     /**
-     * Keeps a value that is not secret, for this browser and this user.
+     * Stores a value that is not secret, for this browser and this user.
      *
-     * @param accountId undefined if the value must be readable without a signed-in user
-     * @returns the name to pass to `find`; undefined if the value was not kept, which is only inconvenient
+     * @param accountId undefined if the value is to be found without a signed-in user
+     * @returns the name to pass to `find`; undefined if the value could not be stored, which the caller may ignore
      */
     async save<Kind extends keyof DraftKinds>(
       ctx: Context,

@@ -11,30 +11,27 @@ const PLACE_FIELD = 'place';
 const PLACES_FIELD = 'limit_places';
 const RIGHTS_FIELD = 'limit_rights';
 const LAST_DAY_FIELD = 'limit_last_day';
-/** The fields that are kept while the user signs in again. */
 export const LIMIT_FIELDS = [PLACES_FIELD, PLACE_FIELD, RIGHTS_FIELD, LAST_DAY_FIELD];
 
 const DAY_MS = 86_400_000;
 const MAX_YEARS = 10;
 const SHOWN_NAMES = 3;
-/** Shown after a limit was saved. */
 export const LIMITED = message('limit.saved');
-/** Shown instead if the stored limit is no longer the one that the user saw. */
+/** The notice if the stored limit was changed after the user saw it. */
 export const NOT_LIMITED = message('limit.not-saved');
 const LOST = message('limit.lost');
 const NOTHING_CHOSEN = message('limit.nothing-chosen');
 const BOTH_CHOSEN = message('limit.both-chosen');
 const NO_DAY = message('limit.no-day', { years: MAX_YEARS });
 
-/** The entered values, even if they are not a valid limit. */
+/** The limit that the user has entered, which may be invalid. */
 export interface TypedLimit extends ConnectionLimit {
   readonly problem?: Message;
   readonly lastDay?: string;
-  /** The fingerprint of the stored limit that the page showed; undefined if no limit is stored yet. */
+  /** The fingerprint of the stored limit that the page showed; undefined if no limit was stored. */
   readonly drawnFrom?: string | undefined;
 }
 
-/** Returns a fingerprint of a stored limit. */
 const markOf = ({ places, isReadOnly, until }: AccessLimit & { readonly until?: Date | null }): string =>
   sha256(JSON.stringify([places, isReadOnly, until ?? null]));
 
@@ -42,7 +39,7 @@ const markOf = ({ places, isReadOnly, until }: AccessLimit & { readonly until?: 
  * Returns the data of `partials/limit-fields`.
  *
  * @param how.hasEnd false for API keys, which have an expiry instead of a last day
- * @param how.stored the limit that the form changes
+ * @param how.stored the stored limit, which the form changes
  */
 export function limitFields(
   organizations: readonly Organization[],
@@ -58,15 +55,15 @@ export function limitFields(
         : message('limit.incomplete'),
     isOpen: limit.problem !== undefined || isLimited(limit),
     problem: limit.problem,
-    /** True if the user limits access to chosen organizations and warehouses; false if all are allowed. */
+    /** False if access to all organizations and warehouses is allowed. */
     choosesPlaces: limit.places !== null,
     isReadOnly: limit.isReadOnly,
     organizations: organizations.map(({ id, name, warehouses }) => ({
       id,
       name,
       /**
-       * False if the user has no other organization: then only its warehouses can be chosen. True even then if it is
-       * already chosen, because without its checkbox the next approval would leave it out.
+       * True if the organization has a checkbox. A user's only organization has none, because its warehouses can be
+       * chosen instead. If it is chosen already, it has one, because the next approval would otherwise remove it.
        */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),
@@ -76,7 +73,7 @@ export function limitFields(
         isChosen: chosen.has(warehouse.id),
       })),
     })),
-    /** In the format of date fields. */
+    /** Has dates in the format of `<input type="date">`. */
     lastDay: hasEnd
       ? {
           value: limit.lastDay ?? (limit.until ? dayOf(limit.until.getTime() - DAY_MS) : ''),
@@ -89,8 +86,8 @@ export function limitFields(
 /**
  * Reads the limit from a sent form.
  *
- * @param organizations what the user can choose now, which may be less than the page offered
- * @returns undefined for a form without limit fields; a limit that is not valid has a `problem`
+ * @param organizations what the user can choose now, which may be less than the page has offered
+ * @returns undefined for a form without limit fields; an invalid limit has a `problem`
  */
 export function typedLimit(
   form: URLSearchParams,
@@ -115,22 +112,22 @@ export function typedLimit(
   return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;
 }
 
-/** Returns null if no day was entered, and undefined for a day that is not allowed. */
+/** Returns null for an empty field, and undefined for an invalid day. */
 function endOf(lastDay: string, now: number): Date | null | undefined {
   if (lastDay === '') return null;
   const start = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? Date.parse(lastDay) : Number.NaN;
   const isAllowed = start > now && start < now + MAX_YEARS * 365 * DAY_MS;
-  // `Date` would turn 31 February into a day in March.
+  // Compare the day, because `Date` turns 31 February into a day in March.
   return isAllowed && dayOf(start) === lastDay ? new Date(start + DAY_MS) : undefined;
 }
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 /**
- * Returns the check of a form that has only a limit: a form must not overwrite a limit that another tab has stored
- * since the form was rendered.
+ * Creates the check of a form for a limit. It refuses a form if another tab has changed the limit since the form was
+ * rendered.
  *
- * @param stored returns the stored limit that the form changes
+ * @param stored returns the stored limit
  */
 export const checkLimit =
   (stored: (ctx: Context) => Parameters<typeof markOf>[0]) =>
@@ -141,11 +138,11 @@ export const checkLimit =
     return limit.problem === undefined ? undefined : { status: 422 };
   };
 
-/** Returns the ids of all organizations and warehouses that a user can choose. */
+/** Returns the ids of the organizations and of their warehouses. */
 export const placesIn = (organizations: readonly Organization[]): string[] =>
   organizations.flatMap(({ id, warehouses }) => [id, ...warehouses.map((one) => one.id)]);
 
-/** Returns the organizations that are completely outside the limit. */
+/** Returns the organizations to which the limit gives no access. */
 export function organizationsOutside(
   organizations: readonly Organization[],
   limit: ConnectionLimit,
@@ -154,7 +151,7 @@ export function organizationsOutside(
   return organizations.filter(({ id }) => !within.has(id));
 }
 
-/** For example `Only Hamburg, Rotterdam, view only, until 31 Dec 2026`. */
+/** Returns a text such as `Only Hamburg, Rotterdam, view only, until 31 Dec 2026`. */
 export const describeLimit = (
   { places, isReadOnly, until }: AccessLimit & { readonly until?: Date | null | undefined },
   organizations: readonly Organization[],

@@ -1,4 +1,4 @@
-/** Sentences that a page shows once after a redirect: kept in a signed cookie, not in the URL. */
+/** Notices are sentences that a page shows once after a redirect. A signed cookie contains them, not the URL. */
 import type { Context } from 'koa';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import type { Message } from '../../base/message.ts';
@@ -7,12 +7,11 @@ import { inEnglish, isUnknown } from '../../texts/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { markOf, type Notices, seeOther, type Visitor } from '../page.ts';
 
-/** Lifetime of a notice: much longer than a redirect takes. */
 const LIFETIME_SECONDS = 120;
 
 interface Notice {
   readonly path: string;
-  /** The sentence in English, for a node of another version that does not know the message. */
+  /** The English text, for a node of another version that does not know the message. */
   readonly sentence: string;
   readonly message?: Message;
   readonly mark: string;
@@ -22,7 +21,7 @@ interface Notice {
 
 export function createNotices(parts: {
   issuer: string;
-  /** The first key signs; cookies signed with any of the keys are accepted. */
+  /** The first key signs, and all keys verify. */
   keys: readonly [string, ...string[]];
   clock: Clock;
   signedInOf(ctx: Context): Promise<Visitor | undefined>;
@@ -44,7 +43,7 @@ export function createNotices(parts: {
 
     async take(ctx) {
       const notice = seals.open<Notice>(cookie.get(ctx) ?? '');
-      // HEAD shows nothing, so it must not consume the notice.
+      // Do not delete the notice for HEAD, because a response to HEAD does not show it.
       if (notice?.path !== ctx.path || ctx.method === 'HEAD') return undefined;
       cookie.clear(ctx);
       const isTheirs = notice.mark === markOf(await signedInOf(ctx));

@@ -1,34 +1,34 @@
-/** Gives every page that responds to a form its own URL, so that Back works without resending. */
+/** Gives the response to a form a URL of its own, so that the Back button does not send the form again. */
 import type { Context, Next } from 'koa';
 import { seeOther, type Visitor } from '../page.ts';
 import type { FormDrafts } from './form-drafts.ts';
 
-/** The query parameter that names a kept response. */
+/** The query parameter with the name of a stored response. */
 export const ANSWER = 'answer';
-/** The response headers that are kept with the page. */
+/** The response headers that are stored with the page. */
 const HEADERS = ['content-security-policy', 'cross-origin-opener-policy', 'retry-after'];
 
 /**
- * A browser does not store a `no-store` response to a form, so the Back button would ask whether to send the form again
- * ("Confirm Form Resubmission"). Therefore the response is kept here, and the browser is redirected to it with GET. A
- * response that cannot be kept is sent directly.
+ * Stores responses to forms, and redirects the browser to them with GET. Otherwise the Back button would ask whether
+ * to send the form again, because a browser does not keep a `no-store` response to a POST. A response that cannot be
+ * stored is sent directly.
  */
 export function submitResults(parts: {
   forms: FormDrafts;
   signedInOf(ctx: Context): Promise<Visitor | undefined>;
-  /** False if the visitor needs a stronger sign-in for this request. */
+  /** Returns false if the visitor needs a stronger sign-in for this request. */
   isOpenTo(ctx: Context, visitor: Visitor): boolean;
 }) {
   const { forms, signedInOf, isOpenTo } = parts;
-  /** The account that the steps identified, or else the signed-in one: only this account can read the response. */
+  /** Only this account may read the response: the one that the route has identified, or else the signed-in one. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await signedInOf(ctx))?.account.id;
 
   return {
-    /** Route step: keeps the response. Must run after the step that checks the form token. */
+    /** Stores the response. This step must run after the step that checks the form token. */
     async keepResult(ctx: Context, next: Next): Promise<void> {
       await next();
-      // Keep nothing for a program: it has no Back button, and needs the response itself.
+      // Send the response itself to a program, which has no Back button.
       if (ctx.get('sec-fetch-mode') !== 'navigate') return;
       const { status, body, path } = ctx;
       if (typeof body !== 'string' || !ctx.response.is('html')) return;
@@ -44,12 +44,12 @@ export function submitResults(parts: {
       seeOther(ctx, `${path}?${query}`);
     },
 
-    /** Runs before the routes: shows the kept response or, if it has expired, the page itself. */
+    /** Shows the stored response, or the page itself if the response has expired. This step runs before the routes. */
     async showResult(ctx: Context, next: Next): Promise<void> {
       if (ctx.method !== 'GET' || ctx.query[ANSWER] === undefined) return next();
       const visitor = await signedInOf(ctx);
       const [, area] = ctx.path.split('/');
-      // Check only pages of the profile: other pages, such as that of a failed sign-in, need no sign-in.
+      // Check only pages of the profile. Other pages, such as the page of a failed sign-in, need no sign-in.
       if (visitor && area === 'profile' && !isOpenTo(ctx, visitor)) return next();
       const found = await forms.find(ctx, ANSWER, ctx.query[ANSWER], visitor?.account.id);
       if (found?.path !== ctx.path) return next();

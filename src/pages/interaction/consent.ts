@@ -1,4 +1,4 @@
-/** The consent step of an authorization request: may this client act for this user? */
+/** The consent step of an authorization request, which asks the user whether the client may act for them. */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import {
@@ -27,7 +27,7 @@ import { type Tile, tileOf } from '../words/tile.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    /** Shown after the decision if the response goes to an app on the user's device. */
+    /** Shown after the decision if the redirect opens an app on the user's device. */
     readonly 'handed-over': { readonly name: string; readonly url: string };
     readonly consent: {
       readonly action: string;
@@ -36,36 +36,34 @@ declare module '../view-data.ts' {
         readonly tile: Tile;
         /** The owner's name; empty if the operator provides the client. */
         readonly owner: string;
-        /** True if the operator verified the client. */
         readonly isVerified: boolean;
-        /** Web pages that the client's owner has added as links, each with its host. */
         readonly links: readonly ClientLink[];
       };
       /** Undefined if the client has just been deleted. */
       readonly standing: DescribedStanding | undefined;
       readonly account: AccountSummary;
       readonly redirect: {
-        /** The host in the spelling of `URL.host` (punycode); empty for a private-use scheme. */
+        /** The host in punycode, as `URL.host` returns it; empty for a private-use scheme. */
         readonly host: string;
         readonly uri: string;
       };
       readonly organizations: readonly ReachedOrganization[];
-      /** The user's organizations that block the client, or require an approval and have not given it. */
+      /** Describes which of the user's organizations block the client, or require an approval that is missing. */
       readonly bars: readonly Message[];
-      /** What the page shows, signed: the *Approve* button approves exactly that. */
+      /** The signed data of the page, so that the button *Approve* approves exactly what the page showed. */
       readonly shown: string;
-      /** True if the user approved this client before and must approve it again. */
+      /** True if the user has approved the client before. */
       readonly isRepeat: boolean;
-      /** How the client changed since the earlier approval. */
+      /** How the client has changed since the earlier approval, as sentences. */
       readonly since: readonly Message[];
       readonly limit: LimitFields;
-      /** Why a click on *Approve* had no effect, as sentences; empty before the first click. */
+      /** Why *Approve* had no effect, as sentences; empty before it is pressed. */
       readonly changes: readonly Message[];
     };
   }
 }
 
-/** The hidden field of each form with a decision. The consent page puts into it, signed, what it showed. */
+/** The hidden field of every form with a decision. On the consent page, it contains the signed data of the page. */
 export const SHOWN_FIELD = 'shown';
 
 export type ConsentSteps = ReturnType<typeof createConsentSteps>;
@@ -82,13 +80,13 @@ export function createConsentSteps(parts: {
   const { kit, clock, access, clientStandings, connections } = parts;
   const { interactions, seals } = parts;
 
-  /** Returns what the user may choose for the client, and which organizations exclude the client and why. */
+  /** Returns what the user may allow the client to access, and which organizations exclude the client. */
   async function choicesOf(accountId: string, clientId: string) {
     const all = await access.accessOf({ accountId });
     const ids = all.map(({ id }) => id);
     const excluded = await access.clientBlocks.exclusions(ids, [clientId]);
     const exclusions = excluded.get(clientId) ?? [];
-    // Exclude only blocking organizations: a limit may contain organizations that can still approve the client.
+    // Only blocking organizations are removed: a limit may contain an organization that will approve the client later.
     const blocked = exclusions.filter(({ why }) => why === 'blocked');
     const open = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
     const allowed = withoutWarehouses(open, new Set(exclusions.flatMap(({ warehouseId }) => warehouseId ?? [])));
@@ -96,7 +94,6 @@ export function createConsentSteps(parts: {
   }
 
   return {
-    /** Answers `GET /interaction/:uid` while the interaction waits for a decision. */
     async show(ctx: Context, interaction: PendingConsent, typed?: TypedLimit): Promise<void> {
       const { uid, client, account, redirectUri, askedBefore } = interaction;
       const accountId = account.id;
@@ -136,14 +133,12 @@ export function createConsentSteps(parts: {
       });
     },
 
-    /** Answers a click on *Approve*. */
     async approve(ctx: Context, interaction: PendingConsent): Promise<void> {
       const form = formOf(ctx);
       const page = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
-      // The sealed field is invalid or belongs to another interaction: ask again.
+      // Ask again if the signed field is invalid or belongs to another interaction.
       if (page?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
-      // Read the limit with the user's current choices. A field with all that the page offered could be too large for a
-      // form, and what the user has gained access to since is not on the page.
+      // Use the current choices, because a hidden field with all choices of the page could be too large for a form.
       const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
       const chosen = typedLimit(form, allowed, clock());
       if (chosen?.problem !== undefined) {
@@ -156,13 +151,12 @@ export function createConsentSteps(parts: {
   };
 }
 
-/** Returns the limit that the user chose on the earlier page; undefined if the stored limit has changed since. */
+/** Returns the limit that the user chose on the earlier page, unless the stored limit has changed since. */
 function chosenBefore({ chosenLimit, limit }: Asked, present: ConnectionLimit): ConnectionLimit | undefined {
   const isSameLimit = JSON.stringify(limit) === JSON.stringify(limitJson(present));
   return isSameLimit && chosenLimit ? limitFrom(chosenLimit) : undefined;
 }
 
-/** Lists how the client has changed since the earlier approval. */
 function sinceThen(before: ConnectedConsent, now: Asked): Message[] {
   return [
     ...(before.name === now.name ? [] : [message('consent.name-changed', { before: before.name, now: now.name })]),
@@ -184,7 +178,7 @@ function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
   ];
 }
 
-/** Lists, as sentences, what changed since the page was rendered, except an end of everything by the operator. */
+/** Lists what has changed since the page was rendered, except that the operator has ended the client's access. */
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),
@@ -195,7 +189,7 @@ function changesOf(before: Asked, now: Asked): Message[] {
       : [message('consent.former-owner', ownerOf(before))]),
     ...(JSON.stringify(before.limit) === JSON.stringify(now.limit) ? [] : [message('consent.limit-changed')]),
     ...hostChanges(before, now),
-    // Count a missing connection as generation 1: an approval in another tab must not look like a disconnection.
+    // A missing connection has generation 1, so that an approval in another tab does not look like a disconnection.
     ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),
   ];
 }

@@ -1,4 +1,4 @@
-/** `/interaction/:uid`: shows the step that an authorization request waits for, such as consent. */
+/** `/interaction/:uid`: shows the page for which an authorization request waits, such as the consent page. */
 import type { Context } from 'koa';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
@@ -17,7 +17,7 @@ import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    /** The user chooses the account of a request with `prompt=select_account`. */
+    /** The page of an authorization request with `prompt=select_account`. */
     readonly 'account-choice': {
       readonly action: string;
       readonly client: { readonly name: string };
@@ -41,7 +41,7 @@ export function interactionPage(parts: {
 }): Route[] {
   const { kit, interactions, errorPage, waiting, signIn, consent, upstream } = parts;
 
-  /** Returns undefined if it has answered the request itself: after a second click, reload, Back or expiry. */
+  /** Returns undefined after it has answered a request for a used or expired interaction. */
   async function pending(ctx: Context): Promise<PendingInteraction | undefined> {
     const found = await interactions.find(ctx, String(ctx.params.uid));
     if ('language' in found) clientLanguage.set(ctx, found.language);
@@ -53,8 +53,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * Redirects users who must first add a stronger sign-in method; the authorization resumes
-   * afterwards. Users who have one use it on the page of the interaction.
+   * Redirects users who must add a stronger sign-in method before the authorization continues, and returns true. Users
+   * who already have a strong method use it on the page of the interaction.
    */
   async function isBlocked(ctx: Context, pending: PendingInteraction): Promise<boolean> {
     if (pending.prompt === 'login' && (pending.isAgain || ctx.method !== 'GET')) return false;
@@ -67,8 +67,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * True for a decision by another user or session than the one for which the page was rendered; this function then
-   * answers it. A sign-in form needs no check, because it identifies its sender.
+   * Answers a decision if the page was rendered for another user or session, and returns true. A sign-in form needs no
+   * such check, because it authenticates its sender.
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
@@ -77,7 +77,7 @@ export function interactionPage(parts: {
     if (formSession === 'this session') return false;
     const restart = 'restart' in found ? found.restart : undefined;
     if (!visitor) {
-      // The user has signed out: the restarted request asks for a sign-in, and then for the decision.
+      // The user has signed out, so restart the request, which asks for a sign-in and then for the decision.
       if (restart) seeOther(ctx, restart);
       return restart !== undefined;
     }
@@ -104,7 +104,7 @@ export function interactionPage(parts: {
     if (prompt === 'login') return signIn.submitFor(ctx, interaction);
     const decision = formOf(ctx).get('decision');
     if (decision === 'approve' && prompt === 'consent') return consent.approve(ctx, interaction);
-    // Ask again if the form does not say which of the page's buttons was pressed.
+    // Show the page again if the form has no known `decision`.
     let next = ctx.path;
     if (decision === 'continue' && prompt === 'select_account') next = await interactions.chooseAccount(ctx);
     if (decision === 'deny') next = await interactions.deny(ctx);

@@ -1,4 +1,4 @@
-/** Reads and renders the form for the name and the redirect URIs of a client. */
+/** Reads, checks and renders the form for the name and the redirect URIs of a client. */
 import { createHash } from 'node:crypto';
 import { type Message, message } from '../../base/message.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
@@ -12,15 +12,14 @@ import {
 import { type Answer, type Form, problemText } from '../form-step.ts';
 import type { FormProblem } from '../view-data.ts';
 
-/** The entered values, without empty rows. */
 export interface TypedClient extends ClientChanges {
-  /** `sent`: with the submit button; otherwise with a button that removes (`changed`) or adds (`one more`) a row. */
+  /** The button that sent the form: `sent` saves it, `changed` removes a row, `one more` adds a row. */
   readonly rows: 'sent' | 'changed' | 'one more';
-  /** The `stampOf` value of the client when the form was rendered; undefined for a new client. */
+  /** The result of `stampOf` when the form was rendered; undefined for a new client. */
   readonly drawnFrom?: string | undefined;
 }
 
-/** Reads only these fields, so that a form cannot change other values, such as the kind of a client. */
+/** Reads no other fields, so that a form cannot change, for example, the kind of a client. */
 export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'kind'>): TypedClient {
   const removed = form.get('remove');
   const entered = redirectsPeople(kind) ? form.getAll('redirect_uris') : [];
@@ -34,28 +33,27 @@ export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'ki
 }
 
 /**
- * Returns, for a hidden field, a digest of the name and of each redirect URI. If the form also
- * contained the earlier URIs themselves, it could exceed the maximum size.
+ * Returns a digest of the name and of each redirect URI for a hidden field. With the earlier values themselves, a form
+ * could exceed its maximum size.
  */
 export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectUris'>): string =>
   [name, ...redirectUris].map(digestOf).join('.');
 
 const digestOf = (value: string): string => createHash('sha256').update(value).digest('base64url').slice(0, 12);
 
-/** The entered values, merged with changes that were saved in another tab since the form was rendered. */
+/** The typed values, merged with changes that another tab has saved since the form was rendered. */
 export interface MergedClient {
   readonly typed: TypedClient;
-  /** The changes that were saved in another tab, as sentences. */
   readonly changes: readonly Message[];
 }
 
-/** @returns undefined if the client has not changed since the form was rendered. */
+/** @returns undefined if the client has not changed since the form was rendered */
 export function mergeChanges(
   typed: TypedClient,
   client: Pick<Client, 'name' | 'redirectUris'>,
 ): MergedClient | undefined {
   const { drawnFrom } = typed;
-  // Compare only if the field is present. Each form of ours has it.
+  // Every form of Gatehouse has this field, but a form of a program may lack it.
   if (drawnFrom === undefined || drawnFrom === stampOf(client)) return undefined;
   const [nameBefore, ...urisBefore] = drawnFrom.split('.');
   const urisNow = client.redirectUris.map(digestOf);
@@ -80,10 +78,9 @@ export function mergeChanges(
   };
 }
 
-/** The problems of the whole list of redirect URIs. */
+/** The codes of problems that concern the whole list of redirect URIs. */
 const LIST_CODES = ['none', 'too_many'];
 
-/** Returns the field next to which the form shows a problem of a client. */
 export const fieldOfClient: NonNullable<Form<TypedClient>['fieldOf']> = (problem) => {
   const { code, index } = problem;
   if (code.startsWith('name_')) return { field: 'name' };
@@ -94,8 +91,8 @@ export const fieldOfClient: NonNullable<Form<TypedClient>['fieldOf']> = (problem
 };
 
 /**
- * Checks the entered values by the rules of the client's kind. After a button that adds or removes a row, shows the
- * form again without problems.
+ * Checks the typed values by the rules of the client's kind. A form that was sent by a button which adds or removes a
+ * row is only shown again, without problems.
  */
 export function checkClientForm(
   typed: TypedClient,
@@ -112,7 +109,6 @@ export function checkClientForm(
 
 export type ClientFormView = ReturnType<typeof clientFormView>;
 
-/** Returns the form of a new or an existing client. */
 export function clientFormView(
   typed: TypedClient,
   { kind, isNative }: Pick<Client, 'kind' | 'isNative'>,
@@ -120,7 +116,7 @@ export function clientFormView(
     readonly action: string;
     readonly button: Message;
     readonly problems: readonly FormProblem[];
-    /** Unique to each rendered form; only for a new client. */
+    /** Only for a new client: a value that is unique to each rendered form. */
     readonly creationKey?: string;
   },
 ) {

@@ -1,4 +1,4 @@
-/** The data that the pages of one client print, except its form. */
+/** The view data of the pages about one client. */
 import type { Message, Text } from '../../base/message.ts';
 import type { ClientDay } from '../../clients/client-counts.ts';
 import type { Moment } from '../words/moment.ts';
@@ -19,12 +19,12 @@ declare module '../view-data.ts' {
         readonly created: Moment;
         readonly connectedPeople: Message;
         readonly lastUsed: Moment | undefined;
-        /** Undefined if the client still has its first owner. */
+        /** When the client got its present owner; undefined for the first owner. */
         readonly ownedSince: Moment | undefined;
-        /** The number of secrets that a former owner may know. */
+        /** How many secrets a former owner may know. */
         readonly formerSecrets: number;
         readonly redirectUris: readonly string[];
-        /** When the operator verified the client; undefined if it is not, or no longer, verified. */
+        /** When the operator verified the client; undefined for a client that is not verified. */
         readonly verified: Moment | undefined;
         /** True if users approve the client. */
         readonly isForPeople: boolean;
@@ -33,12 +33,12 @@ declare module '../view-data.ts' {
       readonly secretsUrl: string;
       readonly connectUrl: string;
       readonly settingsUrl: string;
-      /** Undefined if no problem is open. */
+      /** Undefined if the client has no open problem. */
       readonly problems:
         | {
             readonly url: string;
             readonly latest: Pick<ClientProblemGroup, 'error' | 'cause' | 'last'>;
-            /** The number of other causes of refusals. */
+            /** How many other open problems the client has. */
             readonly others: number;
           }
         | undefined;
@@ -58,28 +58,27 @@ declare module '../view-data.ts' {
       readonly name: string;
       readonly id: string;
       readonly secret: string;
-      /** The parts of the `.env` file around the client ID and the secret, which the view prints between them. */
+      /** The parts of the `.env` file before, between and after the client ID and the secret. */
       readonly environment: ReturnType<typeof environmentAround>;
       readonly nextUrl: string;
     };
     readonly 'oauth-client-settings': ClientPage & {
       readonly form: ClientFormView;
-      /** Whether users are asked at each request; undefined for kinds of clients that need no such choice. */
+      /** True if users are asked for consent at each request; undefined for a kind of client without this choice. */
       readonly alwaysAsk: boolean | undefined;
-      /** True if the operator set it, so that the owner cannot change it. */
+      /** True if the operator has set `alwaysAsk`, so that the owner cannot change it. */
       readonly isAskedForOperator: boolean;
       readonly linksUrl: string;
       readonly deleteUrl: string;
     };
     readonly 'oauth-client-secrets': ClientPage & {
-      /** Why a change was refused. */
       readonly problems: readonly FormProblem[];
       readonly live: readonly SecretRow[];
-      /** The page to add a secret; undefined while the client has the maximum number. */
+      /** Undefined if the client has the maximum number of secrets. */
       readonly rotateUrl: string | undefined;
-      /** The page to remove a secret; undefined if there is only one, which must stay. */
+      /** Undefined if the client has only one secret, which cannot be removed. */
       readonly removeUrl: string | undefined;
-      /** The page to renew the client after a theft; undefined for kinds of clients to which that does not help. */
+      /** The page to renew the client after a theft; undefined for a kind of client that cannot be renewed. */
       readonly renewUrl: string | undefined;
       readonly renewed: Moment | undefined;
       /** Undefined for a resource server. */
@@ -87,20 +86,20 @@ declare module '../view-data.ts' {
     };
     readonly 'oauth-client-problems': ClientPage & {
       readonly open: readonly ClientProblemGroup[];
-      /** Groups of problems whose cause has been removed. */
+      /** Problems whose cause was removed. */
       readonly mended: readonly ClientProblemGroup[];
     };
     readonly 'oauth-client-test': {
       readonly client: { readonly name: string; readonly url: string };
       readonly form: ClientTestForm;
-      /** The latest result; undefined before the first test, and if it is no longer stored. */
+      /** The latest result; undefined if none is stored. */
       readonly result: ClientTestResult | undefined;
       /** True if the URL names a result that is no longer stored. */
       readonly isGone: boolean;
-      /** What resource servers learn about the user's access; empty if no token was issued. */
+      /** The access that introspection has returned for the issued token; empty if no token was issued. */
       readonly organizations: readonly ReachedOrganization[];
       readonly notice: Text | undefined;
-      /** The organizations that the user can join, or leave as a viewer; `action` is the URL of the form. */
+      /** The test organizations, which the user can join, or leave as a viewer. */
       readonly testOrganizations: readonly { name: string; isViewer: boolean; action: string }[];
     };
   }

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id`: the state of a user's client, and the client's requests as they happen. */
+/** `/profile/oauth-clients/:id`: shows a client of the user, and streams its requests. */
 import type { Context } from 'koa';
 import { message } from '../../base/message.ts';
 import { redirectsPeople } from '../../clients/client.ts';
@@ -23,11 +23,11 @@ export function clientPage(parts: {
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     await clientRequests.watch(client.id);
-    // Call this before `tail`: it also writes the requests that wait to be written.
+    // Call `groups` before `tail`, because it also writes the requests that are still queued.
     const groups = await clientRequests.groups(client.id);
     const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
     const tail = await clientRequests.tail(client.id);
-    // The database stores a use seconds or minutes later, so also look at the latest requests.
+    // Look at the latest requests as well, because `lastUsedAt` is stored up to some minutes after a use.
     const usedNow = tail.find(isUse)?.at;
     const isLater = usedNow && (client.lastUsedAt === undefined || client.lastUsedAt < usedNow);
     await kit.render(ctx, 'oauth-client', {
@@ -69,7 +69,7 @@ export function clientRequestsPage(parts: {
   readonly clients: ClientRegistry;
   readonly clientRequests: ClientRequests;
   readonly requestStreams: RequestStreams;
-  /** True if the session is still active in the store: a stream may outlive the session. */
+  /** Reads the session again, because a stream may be open longer than the session is active. */
   isStillSignedIn(ctx: Context, accountId: string): Promise<boolean>;
 }): Route[] {
   const { kit, own, clients, clientRequests, requestStreams, isStillSignedIn } = parts;
@@ -92,10 +92,10 @@ export function clientRequestsPage(parts: {
           });
     if (stream === undefined) ctx.throw(503, 'no stream of requests now');
     ctx.type = 'text/event-stream';
-    // A proxy that compresses or buffers the stream would delay the stream's heartbeat.
+    // Prevent compression and buffering by proxies, which would delay the heartbeats of the stream.
     ctx.set('Cache-Control', 'no-store, no-transform');
     ctx.set('X-Accel-Buffering', 'no');
-    // Close the connection when the stream ends, because a stopping node waits for idle connections.
+    // Close the connection at the end of the stream, because a stopping node would wait for it to become idle.
     ctx.set('Connection', 'close');
     ctx.body = stream;
   }
@@ -105,20 +105,16 @@ export function clientRequestsPage(parts: {
 
 const isUse = ({ step, error }: LoggedRequest): boolean => step === 'token' && error === null;
 
-/**
- * Returns the function that describes a request, for the page and for its stream.
- *
- * @param t the texts of the user's language
- */
+/** Returns the function that describes a request, for the page and for the stream. */
 export const shownRequest = (t: Texts) => (request: LoggedRequest) => ({
   at: toMoment(request.at),
   time: timeOfDay(request.at),
   step: request.grantType ? `${request.step} ${request.grantType}` : request.step,
   outcome: request.error ?? t(`client-overview.done-${request.step}`),
   isRefused: request.error !== null,
-  /** True if the client received tokens, which counts as a use of the client. */
+  /** True if the client received tokens. */
   isUse: isUse(request),
-  /** Empty if the cause adds nothing to the outcome. */
+  /** Empty if the cause says no more than the error code. */
   cause: request.cause === request.error ? '' : (request.cause ?? ''),
   requestId: request.requestId,
 });

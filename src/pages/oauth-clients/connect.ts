@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/connect`: values for libraries, a test of the client, and example programs. */
+/** `/profile/oauth-clients/:id/connect`: shows developers the values for libraries, and example programs. */
 import type { Context } from 'koa';
 import { message } from '../../base/message.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
@@ -19,8 +19,7 @@ export function connectPage(parts: {
   const { kit, own, issuer, api } = parts;
 
   async function show(ctx: Context): Promise<void> {
-    // The previous page may have shown a secret. Clear the cache, because some browsers keep even a `no-store` page for
-    // their Back button.
+    // Clear the cache: the previous page has shown a secret, and some browsers cache even `no-store` pages for Back.
     if (ctx.query.from === 'secret') ctx.set('Clear-Site-Data', '"cache"');
     const client = ownClientOf(ctx);
     await kit.render(ctx, 'oauth-client-connect', {
@@ -40,7 +39,7 @@ interface Served {
   readonly api: ShownApi | undefined;
 }
 
-/** Returns the three parts of a `.env` file: before, between and after the client ID and its new secret. */
+/** Returns the parts of a `.env` file before, between and after the client ID and the secret. */
 export function environmentAround(client: OwnedClient, served: Served, secret: string) {
   const file = environmentFile(client, served, secret);
   const [before = '', rest = ''] = halves(file, client.id);
@@ -55,7 +54,6 @@ function halves(text: string, at: string): [string, string] {
 
 export type ConnectionView = ReturnType<typeof connectionOf>;
 
-/** Returns the values that a developer needs to connect a client. */
 function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   const { id: clientId, kind, redirectUris } = client;
   const isForPeople = hasSecret(kind) && redirectsPeople(kind);
@@ -66,12 +64,12 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   return {
     endpoints: endpointsOf(issuer),
     api: api && { url: api.graphqlUrl, query: api.exampleQuery },
-    // Show the address even if no program listens at it, because the user's browser is redirected to it.
+    // Show the address even if no example program can listen there, because the browser is redirected to it.
     localAddress: local === undefined ? undefined : new URL(local).host,
     environment: environmentFile(client, { issuer, api }),
     /** Empty for a client without a secret or without a redirect flow. */
     snippets,
-    /** A redirect URI to register, if the client has none at which the programs can listen. */
+    /** The redirect URI that the user should register, if the programs cannot listen at any registered URI. */
     toRegister:
       isForPeople && listening === undefined
         ? { uri: redirectUri, action: `${urlOf(client)}/redirect-uris` }
@@ -79,7 +77,7 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   };
 }
 
-/** The endpoints for clients; and the issuer and the metadata, with which libraries discover the endpoints. */
+/** The list includes the issuer and the metadata, from which libraries discover the other endpoints. */
 const endpointsOf = (issuer: string) => [
   { label: message('client-connect.endpoint-issuer'), url: issuer },
   ...(['authorization', 'token', 'revocation', 'introspection', 'metadata'] as const).map((name) => ({
@@ -88,7 +86,7 @@ const endpointsOf = (issuer: string) => [
   })),
 ];
 
-/** Returns a `.env` file with the configuration of a client, for shells, containers and dotenv libraries. */
+/** Returns a `.env` file that shells, containers and dotenv libraries can read. */
 function environmentFile(client: Pick<Client, 'id' | 'kind' | 'redirectUris'>, { issuer, api }: Served, secret = '') {
   const values: Readonly<Record<string, string | undefined>> = {
     CLIENT_ID: client.id,
@@ -106,5 +104,5 @@ function environmentFile(client: Pick<Client, 'id' | 'kind' | 'redirectUris'>, {
     .join('');
 }
 
-/** Adds quotes only if necessary, because some readers of such a file do not remove them. */
+/** Adds quotation marks only if necessary, because some readers of `.env` files do not remove them. */
 const quoted = (value: string): string => (/^[\w./:@%+,=-]*$/.test(value) ? value : inShell(value));

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/delete`: asks the user to type the name, then deletes the client and its tokens. */
+/** `/profile/oauth-clients/:id/delete`: deletes a client and its tokens after the user has typed its name. */
 import type { Context } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { RemoveClient } from '../../authorizations/endings.ts';
@@ -39,7 +39,7 @@ export function deleteClientPage(parts: {
       (tx) => own.requireStillOwned(ctx, tx),
     );
     await removal.catch((error: unknown) => {
-      // Ignore a refusal: another request has already deleted the client, as the user wanted.
+      // A refusal means that another request has already deleted the client.
       if (!(error instanceof Refusal)) throw error;
     });
   }

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/links`: the owner's links, which the consent page shows. */
+/** `/profile/oauth-clients/:id/links`: the links of a client, which the consent page shows. */
 import { type Message, message, type Text } from '../../base/message.ts';
 import { type ClientLinks, isSameLinks, LINKS, type LinkKind, normalizeLinks } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/new`: a user registers a client, always a confidential one. */
+/** `/profile/oauth-clients/new`: a user registers a confidential client. */
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import { message, type Text } from '../../base/message.ts';
@@ -28,7 +28,7 @@ declare module '../view-data.ts' {
   }
 }
 
-/** The only kind of client that users can register; the operator can also add other kinds. */
+/** The only kind of client that users can register. Operators can add every kind. */
 export const SELF_SERVICE = { kind: 'confidential', isNative: false } as const;
 
 export function newClientPage(parts: {

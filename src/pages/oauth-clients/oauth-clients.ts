@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients`: the clients that a user registered. */
+/** `/profile/oauth-clients`: lists the clients of the user. */
 import type { Context } from 'koa';
 import { message, type Text } from '../../base/message.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
@@ -36,7 +36,6 @@ const CLIENTS: ListForm<OwnedClient> = {
   ],
 };
 
-/** @param problems the number of open problems in the last days */
 const rowOf = (client: OwnedClient, problems: number) => ({
   url: urlOf(client),
   tile: tileOf(client),

@@ -1,4 +1,4 @@
-/** The paths of a user's client pages, and the route step that admits only a client's owner. */
+/** What all pages about one client share: paths, tabs, and the step that refuses everyone except the owner. */
 import type { Context, Middleware, Next } from 'koa';
 import type { Activity } from '../../accounts/activity/activity.ts';
 import type { Action } from '../../accounts/activity/activity-words.ts';
@@ -16,7 +16,7 @@ import { accountOf } from '../signed-in.ts';
 export const LIST = '/profile/oauth-clients';
 export const CLIENT = `${LIST}/:id`;
 
-/** The pages of one client, named like the last segment of their path. The overview has no such segment. */
+/** The pages about a client. Each name except `overview` is the last segment of the page's path. */
 const PARTS = ['overview', 'connect', 'settings', 'secrets', 'problems'] as const;
 
 export type ClientPart = (typeof PARTS)[number];
@@ -28,13 +28,12 @@ const NOT_THEIRS = 'no such client of this person';
 
 const ownClients = requestState<OwnedClient>('requireOwnClient');
 
-/** Returns the client that `requireOwnClient` found. */
+/** Returns the client that `requireOwnClient` has found. */
 export const ownClientOf = ownClients.get;
 
 type Transaction = Parameters<ClientRegistry['isOwnedBy']>[2];
 export type OwnClientPages = ReturnType<typeof createOwnClientPages>;
 
-/** Creates the route steps, and the heading, that all pages about one client share. */
 export function createOwnClientPages(parts: {
   readonly kit: PageKit;
   readonly clients: ClientRegistry;
@@ -50,21 +49,19 @@ export function createOwnClientPages(parts: {
     await next();
   }
 
-  /** @param tx has changed or locked the client, whose owner may have changed since the page was checked */
+  /** Checks again who owns the client. @param tx a transaction that has changed or locked the client */
   async function requireStillOwned(ctx: Context, tx: Transaction): Promise<void> {
     const isOwned = await clients.isOwnedBy(accountOf(ctx).id, ownClientOf(ctx).id, tx);
     if (!isOwned) ctx.throw(404, NOT_THEIRS);
   }
 
   return {
-    /** Continues if this user owns the client of the path (see `ownClientOf`); otherwise 404. */
+    /** Refuses everyone except the owner of the client that the path names with 404. */
     requireOwnClient,
-    /** Steps before a page: the user must be signed in and own the client of the path. */
     page: [kit.requireSignedIn, requireOwnClient],
-    /** Steps before a form. They check the ownership last, so that only the user of the form learns the result. */
+    /** Checks the ownership last, so that only the user for whom the form was rendered learns the result. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
-    /** Returns the heading and tabs around each page. */
     async head(ctx: Context, part: ClientPart) {
       const client = ownClientOf(ctx);
       const count = (await clientRequests.openCounts(client.id)).get(client.id) ?? 0;
@@ -83,7 +80,6 @@ export function createOwnClientPages(parts: {
 
     requireStillOwned,
 
-    /** Records a change of the client, in the transaction of the change. */
     async record(
       ctx: Context,
       action: Action,

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/problems`: why requests of a client were refused, and how to correct that. */
+/** `/profile/oauth-clients/:id/problems`: explains why requests of a client were refused. */
 import type { Context } from 'koa';
 import { message } from '../../base/message.ts';
 import type { Client } from '../../clients/client.ts';
@@ -33,13 +33,12 @@ export function clientProblemsPage(parts: {
 
 export type ClientProblemGroup = ReturnType<typeof problemGroupsOf>[number];
 
-/** Describes the groups of a client's problems, in the same order. */
 function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redirectUris'>) {
-  // Compare without the values in queries, because problems store redirect URIs without these values.
+  // Compare without the values of query parameters, because problems are stored without these values.
   const registered = client.redirectUris.map(withoutValues);
   return groups.map(({ at, ...group }) => ({
     ...group,
-    /** True if there may have been more than `count`. */
+    /** True if there may have been more equal problems than `count`. */
     isCut: group.count >= MAX_EQUAL,
     first: toMoment(group.first),
     last: toMoment(at),
@@ -49,7 +48,7 @@ function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redire
   }));
 }
 
-/** Returns the URI that was sent, and those that are registered if that is the cause; undefined if it is not of interest. */
+/** Returns the sent redirect URI, and the registered ones if the sent one is the cause of the problem. */
 function redirectUriOf(
   { redirectUri, step, error, cause, isMended }: Omit<Stored, 'at'>,
   registered: readonly string[],
@@ -57,7 +56,7 @@ function redirectUriOf(
   if (redirectUri === null) return undefined;
   const isTheCause = error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
   if (step === 'token' && !isTheCause) return undefined;
-  /** True if the URIs may differ only in what is not stored. */
+  /** True if the sent URI may differ from a registered URI only in the values that are not stored. */
   const isHidden = error === 'invalid_redirect_uri' && !isMended && registered.includes(redirectUri);
   return { sent: redirectUri, registered: isTheCause ? registered : [], isHidden };
 }

@@ -1,15 +1,14 @@
-/** Ready-to-run programs for confidential clients, made from the templates of `views/programs/`. */
+/** Example programs for confidential clients, from the templates in `views/programs/`. */
 import { readFileSync } from 'node:fs';
 import ejs from 'ejs';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 
-/** The values that a program's template receives. */
 export interface ProgramValues {
   readonly issuer: string;
   readonly clientId: string;
-  /** A redirect URI at which a program can listen (see `listensAt`). */
+  /** Must be a URI at which a program can listen (see `listensAt`). */
   readonly redirectUri: string;
-  /** Undefined if the operator configured no API. */
+  /** Undefined if the settings name no API. */
   readonly api: { readonly graphqlUrl: string; readonly exampleQuery: string } | undefined;
 }
 
@@ -19,12 +18,12 @@ interface Listening {
   readonly path: string;
 }
 
-/** Suggested if the client has no redirect URI at which a program can listen. */
+/** Suggested to users whose client has no redirect URI at which a program can listen. */
 export const SUGGESTED_REDIRECT_URI = 'http://127.0.0.1:4000/callback';
 
 /**
- * Returns where a program on the user's computer can wait for the code; otherwise undefined. Excludes ports below 1024,
- * which only administrators may use, and URIs with a query, which some libraries change.
+ * Returns undefined if a program on the user's computer cannot wait for the code at this URI. This includes ports below
+ * 1024, which only administrators may use, and URIs with a query, which some libraries change.
  */
 export function listensAt(redirectUri: string): Listening | undefined {
   const [, host = '', port = '', path = ''] =
@@ -33,20 +32,19 @@ export function listensAt(redirectUri: string): Listening | undefined {
   return { host: host.replace(/[[\]]/g, ''), port, path };
 }
 
-/** Quotes a text for a POSIX shell. */
 export const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Quotes a text for JavaScript and Python, which both understand all escapes of JSON. */
+/** Returns a string literal of JavaScript and Python, which understand all escapes of JSON. */
 const inSingleQuotes = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
-/** Quotes a text for Go, Java and C#, which all understand all escapes of JSON. */
+/** Returns a string literal of Go, Java and C#, which understand all escapes of JSON. */
 const inDoubleQuotes = (text: string): string => JSON.stringify(text);
 
-/** Quotes a text for PHP and Ruby, in which only the quote and the backslash are special. */
+/** Returns a string literal of PHP and Ruby, in which only the quotation mark and the backslash must be escaped. */
 const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** Encodes all but unreserved characters (RFC 3986 §2.3), because only those are safe in a shell and for curl. */
+/** Encodes all characters except unreserved ones (RFC 3986 §2.3), which are safe in a shell and for curl. */
 const percentEncoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
@@ -58,10 +56,9 @@ const PATHS = {
 
 const TEMPLATES = new URL('../../../views/programs/', import.meta.url);
 
-/** `quote` makes a string literal of the language; `comment` starts a comment. */
+/** `quote` makes a string literal of the language, and `comment` begins a comment. */
 type Language = readonly [name: string, file: string, quote: (text: string) => string, comment: string];
 
-/** The languages in the order of the page. */
 const LANGUAGES: readonly Language[] = [
   ['curl', 'try.sh', inShell, '#'],
   ['Node', 'try.mjs', inSingleQuotes, '//'],
@@ -73,11 +70,11 @@ const LANGUAGES: readonly Language[] = [
   ['Ruby', 'try.rb', inPlainQuotes, '#'],
 ];
 
-/** Compiles a template in which `<%=` prints a string literal of the program's language, and `<%-` a value unchanged. */
+/** In a template, `<%=` prints a string literal of the language, and `<%-` prints a value unchanged. */
 const compile = (file: string, quote: (text: string) => string): ejs.TemplateFunction =>
   ejs.compile(readFileSync(new URL(file, TEMPLATES), 'utf8'), { escape: quote });
 
-// Compiled once, at startup: a missing or malformed template makes the start fail.
+// Compile the templates at the start, so that a missing or malformed template makes the start fail.
 const preparation = compile('preparation.ejs', String);
 const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
   name,
@@ -87,9 +84,9 @@ const programs = LANGUAGES.map(([name, file, quote, comment]) => ({
 }));
 
 /**
- * Returns one program for each language. Each program reads the secret from the environment variable CLIENT_SECRET,
- * prints the address to open, and waits at the redirect URI for the browser. It exits with a code other than 0 if an
- * answer is unexpected.
+ * Returns one program for each language. A program reads the secret from the environment variable CLIENT_SECRET, prints
+ * the URL to open, and waits for the browser at the redirect URI. After an unexpected answer, it exits with a code
+ * other than 0.
  *
  * @throws TypeError for a redirect URI at which no program can listen
  */

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/renew`: replaces all secrets of a client after a theft, if its name is typed. */
+/** `/profile/oauth-clients/:id/renew`: replaces all secrets of a client after a theft. */
 import type { Context, Next } from 'koa';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
@@ -39,7 +39,7 @@ export function renewClientPage(parts: {
         return oneTimeValues.store(accountId, shown, sent.shownAs(secret.lastFour));
       },
     });
-    // Mail even if the form was sent again, because the first request may have stopped before the mail.
+    // Send the mail even if the form was sent again, because the first request may have stopped before its mail.
     mail?.notify(accountId, 'client_renewed', { origin: requestOrigin(ctx), about: name });
     return { url: `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}` };
   }

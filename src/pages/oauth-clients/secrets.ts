@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/secrets`: lists a client's secrets, adds a second, removes one. */
+/** `/profile/oauth-clients/:id/secrets`: lists, adds and removes the secrets of a client. */
 import type { Context, Next } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -97,7 +97,7 @@ export function clientSecretsPage(parts: {
     },
   });
 
-  /** Redirects to the list if the query string is missing (a re-login loses it), or names the only secret. */
+  /** Redirects to the list if the query is missing, because a sign-in loses it, or if it names the only secret. */
   async function requireAnotherSecret(ctx: Context, next: Next): Promise<void> {
     const { secret_id: asked } = ctx.query;
     const isAnother = asked !== undefined && ownClientOf(ctx).secrets.some(({ id }) => id !== asked);
@@ -154,16 +154,16 @@ const networksView = (
     first: toMoment(firstSeenAt),
     last: toMoment(lastSeenAt),
   })),
-  /** As users type networks: with spaces between them. */
+  /** Networks with spaces between them, as the user types them. */
   allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
   isRestricted: client.allowedNetworks.length > 0,
   isMailed: typed?.isMailed ?? client.mailsNetworks,
 });
 
-/** Returns true for a usable secret of a machine client: only this kind gets tokens without the approval of a user. */
+/** Only a machine client gets access tokens with its secret alone. They stay valid if the secret is removed. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
 
-/** Describes the last use of the secret, and whether removing it could break something. */
+/** Warns of removing a secret that may still be in use. */
 function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warning' | 'consequences'> {
   const { lastFour, lastUsed, created, isSafeToRemove } = secret;
   const use = message('client-secrets.last-use', {
@@ -177,12 +177,12 @@ function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warn
   return isSafeToRemove ? { consequences: [use, ...ends] } : { warning: use, consequences: ends };
 }
 
-/** One day: by then, a job that runs daily would have used the newer secret. */
+/** After one day without a use, even a client that runs daily has changed to the newer secret. */
 const UNUSED_MS = 86_400_000;
 
 export type SecretRow = ReturnType<typeof secretRowsOf>[number];
 
-/** Returns the rows, newest first. */
+/** Returns the rows, newest secret first. */
 function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number) {
   const { secrets } = client;
   const usable = secrets.filter(({ leakedAt }) => !leakedAt);
@@ -195,26 +195,26 @@ function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number) {
     created: toMoment(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
     isKnownToFormerOwner: former.includes(secret),
-    /** Defined only for a secret that was found in public. */
+    /** When a secret that was found in public is refused; undefined for other secrets. */
     refusedFrom: momentOrNothing(refusal(secret)),
     isRefused: isRefused(secret),
     isSafeToRemove:
       (isRefused(secret) && usable.length > 0) ||
       (now - lastSeen(secret) >= UNUSED_MS &&
-        // The secret that was used last is never safe to remove, even if that was long ago.
+        // The secret that was used last is never safe to remove, even if its last use was long ago.
         usable.some((other) => lastSeen(other) > lastSeen(secret))),
   }));
 }
 
 const lastSeen = ({ lastUsedAt, createdAt }: ClientSecret): number => (lastUsedAt ?? createdAt).getTime();
 
-/** The data that is stored with `OneTimeValues` until this page shows it. */
+/** The data that `OneTimeValues` stores until the page shows the secret. */
 export interface ShownSecret {
   readonly clientId: string;
   readonly value: string;
-  /** False if the secret was added to a client that already has one. */
+  /** False if the client already had another secret. */
   readonly isOfNewClient: boolean;
-  /** True if the client was renewed, which has ended all its other secrets. */
+  /** True if the client was renewed, which ends all other secrets. */
   readonly isOnlyOne?: boolean;
 }
 

@@ -35,7 +35,7 @@ export function clientSettingsPage(parts: {
   const asStored = (client: OwnedClient): TypedClient => ({ ...client, rows: 'sent', drawnFrom: stampOf(client) });
   const settingsOf = (ctx: Context): string => urlOf(ownClientOf(ctx), 'settings');
 
-  /** Shows the entered values, merged with changes that were saved in another tab. Saves nothing. */
+  /** If another tab has changed the client, returns the form with both changes instead of saving it. */
   function merged(ctx: Context, typed: TypedClient): Answer<TypedClient> | undefined {
     const merge = mergeChanges(typed, ownClientOf(ctx));
     return merge && { status: 409, typed: merge.typed, said: [CHANGED, ...merge.changes] };
@@ -43,7 +43,7 @@ export function clientSettingsPage(parts: {
 
   const page = {
     admit: [own.requireOwnClient],
-    // The page belongs to the client's owner, so another user's form is not shown again.
+    // Only the owner has this page, so a form of another user is not shown again.
     isForEverybody: false,
     fieldOf: fieldOfClient,
     async draw(ctx: Context, typed: TypedClient, { notice, problems }: Said): Promise<void> {
@@ -75,7 +75,7 @@ export function clientSettingsPage(parts: {
       }
       return checkClientForm(typed, client);
     },
-    /** Requires a recent sign-in, because a new redirect URI can receive the codes of other users. */
+    /** Needs a recent sign-in, because a new redirect URI can receive the codes of other users. */
     async save(ctx, typed) {
       const client = ownClientOf(ctx);
       const { name, redirectUris } = typed;
@@ -85,7 +85,7 @@ export function clientSettingsPage(parts: {
         await clients.edit(client.id, { name, redirectUris }, record, { from: client });
       } catch (error) {
         if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
-        // The client changed after `requireOwnClient` had read it: read it again.
+        // The client was changed after `requireOwnClient` had read it, so read it again.
         await own.requireOwnClient(ctx, async () => {});
         return merged(ctx, typed) ?? { status: 409, said: [CHANGED] };
       }
@@ -93,7 +93,7 @@ export function clientSettingsPage(parts: {
     },
   });
 
-  /** Registers one more URI. An invalid URI is shown in the form with its problem, as if the user had typed it. */
+  /** Registers one more redirect URI. An invalid URI is shown with its problem in the form of all URIs. */
   const registering = formRoutes<TypedClient>(kit, {
     ...page,
     path: `${CLIENT}/redirect-uris`,
@@ -112,7 +112,7 @@ export function clientSettingsPage(parts: {
     },
   });
 
-  /** Requires a recent sign-in, because the form can also stop asking users. */
+  /** Needs a recent sign-in, because the form may end the consent question for users. */
   const asking = formRoutes<TypedClient>(kit, {
     ...page,
     path: `${PATH}/always-ask`,
@@ -135,7 +135,7 @@ export function clientSettingsPage(parts: {
 const choiceIn = (ctx: Context): string => formOf(ctx).get('always_ask') ?? '';
 const uriIn = (form: URLSearchParams): string => form.get('redirect_uri') ?? '';
 
-/** True if nothing changed; then no recent sign-in is required, and nothing is recorded. */
+/** An unchanged form needs no recent sign-in, and is not recorded. */
 const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): boolean =>
   normalizeClientName(name) === client.name &&
   redirectUris.length === client.redirectUris.length &&

@@ -1,4 +1,4 @@
-/** Runs the code flow of a client as its own server would, and records each request with its answer. */
+/** Runs the authorization code flow as the server of the client would, and records each request with its answer. */
 import type { Authorizations } from '../../authorizations/authorization.ts';
 import type { Endings } from '../../authorizations/endings.ts';
 import { type Message, message } from '../../base/message.ts';
@@ -12,7 +12,7 @@ import { apiStep, bodyInLines, objectOf, parametersInLines, statusLine, type Tes
 export interface TestOutcome {
   readonly outcome: 'passed' | 'denied' | 'stopped';
   readonly steps: readonly TestStep[];
-  /** The answer of the API, if an API is configured and its answer was as expected. */
+  /** Present if an API is configured and its answer was as expected. */
   readonly apiAnswer?: string;
 }
 
@@ -23,17 +23,16 @@ export interface ClientTestRun {
   readonly secret?: string | undefined;
   readonly verifier: string;
   readonly redirectUri: string;
-  /** The query of the authorization request. */
   readonly request: URLSearchParams;
   readonly callback: URLSearchParams;
   readonly retryWindowSeconds: number;
   readonly postForm: PostForm;
   readonly api: ShownApi | undefined;
-  /** Ends the authorization of a refresh token. Called when the test ends. */
+  /** Ends the authorization of the refresh token, after the last step. */
   end(refreshToken: string): Promise<void>;
 }
 
-/** Continues and finishes a test, with the query of the callback. */
+/** Finishes a test. @param callback the query with which the browser was redirected back */
 export type RunClientTest = (test: ClientTest, callback: URLSearchParams) => Promise<TestOutcome>;
 
 export const createClientTestRunner =
@@ -65,7 +64,7 @@ export const createClientTestRunner =
     });
   };
 
-/** Runs the steps, and stops at the first unexpected answer. */
+/** Stops after the first unexpected answer. */
 async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
   const authorized = authorizationStep(run);
   const code = run.callback.get('code');
@@ -80,7 +79,7 @@ async function runClientTest(run: ClientTestRun): Promise<TestOutcome> {
 
 function authorizationStep({ issuer, redirectUri, request, callback }: ClientTestRun): TestStep {
   const error = callback.get('error');
-  // RFC 9207 §2.4: reject an answer from another issuer.
+  // RFC 9207 §2.4: reject the answer of another issuer.
   const isExpected = (error === null || error === 'access_denied') && callback.get('iss') === issuer;
   const shown = error === null ? 'approved' : 'denied';
   return {
@@ -130,7 +129,6 @@ async function askEverything(run: ClientTestRun, code: string): Promise<Omit<Tes
   }
 }
 
-/** Returns a function that posts a form with the client's credentials. */
 function posting({ clientId, secret, postForm }: ClientTestRun) {
   const credentials = {
     client_id: clientId,
@@ -154,14 +152,13 @@ function stepsOf({ secret, retryWindowSeconds }: ClientTestRun): (StepName | 'qu
     ...(canRetry ? (['retry'] as const) : []),
     'query',
     ...(canRetry ? (['refresh_again'] as const) : []),
-    // The replay ends the authorization.
+    // Replaying an old refresh token ends the authorization.
     'replay',
     ...(isConfidential ? (['introspect_revoked'] as const) : []),
     'revoke',
   ];
 }
 
-/** Explains the expected answer of a step. */
 const meaningOf = (name: StepName, { retryWindowSeconds }: ClientTestRun): Message =>
   message(`client-test.shows-${name}`, {
     window: durationOf(retryWindowSeconds),

@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/test`: the owner of a client tests its flow as a user. */
+/** `/profile/oauth-clients/:id/test`: the owner of a client tests its authorization code flow. */
 import type { Context } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
@@ -20,7 +20,7 @@ import { describeReached } from '../words/reached.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { RunClientTest, TestOutcome } from './test-run.ts';
 
-/** A test's result, kept for the page that shows it. */
+/** The result of a test, which is stored until the page has shown it. */
 interface KeptResult extends TestOutcome {
   readonly clientId: string;
 }
@@ -63,7 +63,7 @@ export function clientTestPage(parts: {
 
   const show = (ctx: Context): Promise<void> => draw(ctx);
 
-  /** Redirects the user to the authorization endpoint, as the client would. */
+  /** Redirects the user to the authorization endpoint, as the client itself would. */
   async function begin(ctx: Context): Promise<void> {
     const client = testableClient(ctx);
     const secret = formOf(ctx).get('client_secret')?.trim() ?? '';
@@ -83,7 +83,7 @@ export function clientTestPage(parts: {
 
   function changing(to: 'join' | 'leave'): Route[] {
     const path = `${CLIENT}/test/${to}/:organization`;
-    /** Lets the user join or leave one of the listed organizations; answers 404 for every other organization. */
+    /** Lets the user join or leave a test organization. Any other organization gets a 404. */
     async function changeMembership(ctx: Context): Promise<void> {
       const place = (await offeredTo(ctx)).find(({ id }) => id === ctx.params.organization);
       if (!place) return;
@@ -108,7 +108,7 @@ export function clientTestPage(parts: {
   ];
 }
 
-/** The route of the redirect URI of client tests. */
+/** Creates the route to which the browser is redirected at the end of a test's authorization request. */
 export function clientTestCallback(parts: {
   readonly kit: Pick<PageKit, 'requireSignedIn'>;
   readonly clients: Pick<ClientRegistry, 'findByOwner'>;
@@ -119,7 +119,7 @@ export function clientTestCallback(parts: {
 }): Route[] {
   const { kit, clients, activity, clientTests, oneTimeValues, runTest } = parts;
 
-  /** Finishes the test; answers 404 unless this session started it. */
+  /** Answers 404 unless this session has started the test. */
   async function finish(ctx: Context): Promise<void> {
     const { id: accountId } = accountOf(ctx);
     const callback = new URLSearchParams(ctx.querystring);
@@ -141,7 +141,7 @@ export function clientTestCallback(parts: {
   return [get(ENDPOINT.clientTest, kit.requireSignedIn, finish)];
 }
 
-/** Throws a 404 for a client without redirect URIs, which cannot be tested. */
+/** A client without redirect URIs cannot be tested, and gets a 404. */
 function testableClient(ctx: Context): Client {
   const client = ownClientOf(ctx);
   if (!redirectsPeople(client.kind)) ctx.throw(404, 'this client sends no users here, so there is nothing to test');
@@ -152,16 +152,15 @@ export const isTestable = ({ kind, isSuspended }: Client): boolean => redirectsP
 
 export type ClientTestForm = ReturnType<typeof testFormOf>;
 
-/** Returns the data of the form that starts a test. */
 export const testFormOf = (client: Pick<Client, 'id' | 'kind'>, problem?: Text) => ({
   action: `${urlOf(client)}/test`,
   needsSecret: hasSecret(client.kind),
   problem,
-  /** How long a test may take, and how long its result is kept. */
+  /** How long a test may take, and how long its result is stored. */
   keptFor: durationOf(LIFETIME_SECONDS),
 });
 
-/** Returns a problem that can be found before the test starts. */
+/** Returns a problem that is known before the test begins. */
 function problemWith(client: Client, secret: string): Message | undefined {
   if (client.isSuspended) return message('client-test.suspended');
   if (client.allowedNetworks.length > 0) return message('client-test.restricted');

@@ -1,36 +1,35 @@
-/** Formats HTTP messages for display: one parameter per line, and shortened secret values. */
+/** Formats HTTP messages for display, with one parameter on each line and with shortened secrets. */
 import { STATUS_CODES } from 'node:http';
 import { type Message, message } from '../../base/message.ts';
 import type { ApiAnswer, ShownApi } from '../routes.ts';
 
-/** One request of a test with its answer. */
 export interface TestStep {
   readonly title: Message;
-  /** The request as sent. Tokens, code, verifier and secret are shortened, as in `answer`. */
+  /** Secret values are shortened in `request` and `answer`. */
   readonly request: string;
   readonly answer: string;
-  /** Explains what the answer proves, or what is wrong with it. */
+  /** Says what the answer proves, or what is wrong with it. */
   readonly verdict: Message;
   readonly isExpected: boolean;
 }
 
-/** The parameters and JSON members whose value must be shortened. */
+/** The names of parameters and JSON members whose values are shortened. */
 const SECRET_MEMBERS = new Set(['access_token', 'client_secret', 'code', 'code_verifier', 'refresh_token', 'token']);
 
-/** Shortens a value so that it can still be distinguished from others: `gate_at_Ab12…z9Zz`. */
+/** Returns a text such as `gate_at_Ab12…z9Zz`, which still distinguishes the value from others. */
 export function shortened(value: string): string {
   const [prefix = ''] = /^gate_[a-z]+_/.exec(value) ?? [];
   const rest = value.slice(prefix.length);
   return rest.length < 20 ? `${prefix}…` : `${prefix}${rest.slice(0, 4)}…${rest.slice(-4)}`;
 }
 
-/** @param first starts the first line: `?` for a query, else empty; other lines start with `&`. */
+/** @param first the beginning of the first line: `?` for a query; all other lines begin with `&` */
 export function parametersInLines(parameters: URLSearchParams, first: '' | '?'): string {
   const lines = [...parameters].map(([name, value]) => `${name}=${shownValue(name, value)}`);
   return lines.map((line, index) => (index === 0 ? first : '&') + line).join('\n');
 }
 
-/** Indents a JSON object. Returns any other text unchanged, because only our JSON responses contain tokens. */
+/** Indents a JSON object. Any other body is returned unchanged, because only JSON responses contain tokens. */
 export function bodyInLines(body: string): string {
   const parsed = objectOf(body);
   if (!parsed) return body;
@@ -38,10 +37,10 @@ export function bodyInLines(body: string): string {
   return JSON.stringify(Object.fromEntries(shown), null, 2);
 }
 
-/** Returns a line like `404 Not Found`. */
+/** Returns a text such as `404 Not Found`. */
 export const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? ''}`.trim();
 
-/** Returns the JSON object that the text contains, or undefined. */
+/** Returns undefined if the text is not a JSON object. */
 export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
@@ -54,7 +53,7 @@ export function objectOf(text: string): Readonly<Record<string, unknown>> | unde
 const shownValue = <Value>(name: string, value: Value): Value | string =>
   typeof value === 'string' && SECRET_MEMBERS.has(name) ? shortened(value) : value;
 
-/** Formats a call of the API as a step. @returns the step; `shown` is the formatted body */
+/** Formats a request to the API as a step. @returns the step, and the formatted body as `shown` */
 export function apiStep(
   { graphqlUrl, exampleQuery }: ShownApi,
   answer: ApiAnswer,

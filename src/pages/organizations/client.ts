@@ -1,4 +1,4 @@
-/** `/profile/organizations/:id/clients/:client`: what an app can access, through whom, and the decision about it. */
+/** `/profile/organizations/:id/clients/:client`: shows what an app can access, and lets admins decide about it. */
 import type { Context, Middleware } from 'koa';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import { visibleText } from '../../accounts/display-name.ts';
@@ -46,26 +46,26 @@ declare module '../view-data.ts' {
       readonly organization: string;
       readonly url: string;
       readonly maker: Text;
-      /** The hosts to which the client redirects users, separated by commas. */
+      /** The hosts to which the client redirects users, with commas between them. */
       readonly hosts: string;
       readonly standing: DescribedStanding | undefined;
-      /** When the first member connected the client. */
+      /** When the first member has connected the client. */
       readonly requested: Moment | undefined;
-      /** Since when, and by whom, the client is approved, declined or blocked. */
+      /** Says who approved, declined or blocked the client, and when. */
       readonly decided: Message | undefined;
       readonly parts: readonly ReachPart[];
       readonly links: readonly ClientLink[];
-      /** The form of the decision; undefined unless the client waits for one, or was declined. */
+      /** Undefined unless the client waits for a decision or was declined. */
       readonly decision:
         | {
             readonly action: string;
-            /** A fingerprint of what the page shows: the *Approve* button approves exactly that. */
+            /** A fingerprint of the client, so that the button *Approve* approves exactly what the page showed. */
             readonly shown: string;
             readonly sentence: string;
             readonly maxLength: number;
           }
         | undefined;
-      /** The link that blocks or unblocks the client in the whole organization. */
+      /** Blocks or unblocks the client in the whole organization. */
       readonly block: ReachRow['action'];
       readonly notice: Text | undefined;
       readonly problems: readonly FormProblem[];
@@ -74,27 +74,27 @@ declare module '../view-data.ts' {
 }
 
 const MAX_SENTENCE_LENGTH = 200;
-/** The hidden field with a fingerprint of each client that a page showed. */
+/** The hidden field with the fingerprints of the clients that the page showed. */
 const SHOWN_FIELD = 'shown';
-/** Characters of a fingerprint. Only this service can make one, so more characters would only lengthen the forms. */
+/** The number of characters of a fingerprint. It may be short, because only this service can make a fingerprint. */
 const MARK_LENGTH = 16;
 const NOT_CHANGED = message('organization-policy.not-changed');
 
 export type Marks = ReturnType<typeof createMarks>;
 
-/** Makes and compares fingerprints of clients as pages show them: an approval applies only to what the page showed. */
+/** Makes fingerprints of clients, so that an admin approves a client only as the page showed it. */
 export function createMarks(seals: Pick<Seals, 'macsOf'>) {
-  /** Returns the fingerprints of the client with all keys; the one with the current key is first. */
+  /** Returns one fingerprint for each key, the one with the current key first. */
   const marksOf = (organizationId: string, { links: _, ...client }: ApprovableClient): string[] =>
     seals
-      // Leave out the links: a change of the links does not invalidate an earlier approval either.
+      // Leave out the links, because a change of the links does not end an earlier approval either.
       .macsOf(JSON.stringify(['approval', organizationId, client]))
       .map((mac) => mac.slice(0, MARK_LENGTH));
   return {
     of: (organizationId: string, clients: readonly ApprovableClient[]): string =>
       clients.map((client) => marksOf(organizationId, client)[0]).join('.'),
 
-    /** Compares clients with the fingerprints in a sent form. */
+    /** Returns a function that compares a client with the fingerprints of a sent form. */
     in(organizationId: string, form: URLSearchParams): IsAsShown {
       const marks = new Set((form.get(SHOWN_FIELD) ?? '').split('.'));
       return (client) => marksOf(organizationId, client).some((mark) => marks.has(mark));
@@ -111,13 +111,13 @@ export function clientRoutes(parts: {
   readonly marks: Marks;
   readonly requireAdmin: Middleware;
   readonly requireStillAdmin: (ctx: Context) => Promise<void>;
-  /** Returns the user, and the organization that the path names. */
+  /** Returns the signed-in admin, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin & { readonly organization: Organization };
   readonly urlOf: (organization: { readonly id: string }) => string;
 }): Route[] {
   const { kit, clock, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
-  /** Returns the client that the path names; throws 404 if it is a machine client, or no member has connected it. */
+  /** @throws 404 for a machine client, or if no member has connected the client that the path names */
   async function clientIn(ctx: Context): Promise<ReachingClient> {
     const reach = organizationReach.of(actor(ctx).organization.id);
     const clients = await organizationReach.forPage(accountOf(ctx).id, () =>
@@ -135,7 +135,7 @@ export function clientRoutes(parts: {
     const looking = { ...own, accountId, organization, warehouse: undefined };
     const [{ asksFirst }, connected, [shown], standing] = await organizationReach.forPage(
       accountId,
-      // Run the queries one after the other, because one page may use only one database connection.
+      // Run the queries one after the other, because a page may use only one database connection.
       async () =>
         [
           await organizationReach.policyOf(organization.id),
@@ -192,7 +192,7 @@ export function clientRoutes(parts: {
       };
       const chosen = Object.hasOwn(decisions, decision) && (decision as keyof typeof decisions);
       try {
-        // A decision does not end a block; the user must unblock the client separately.
+        // A decision ends no block, so a blocked client must be unblocked first.
         if (chosen && !client.isBlocked && (await decisions[chosen]())) {
           const said = message(`organization-decision.done-${chosen}`, { app: client.name });
           return { url: urlOf(by.organization), said };
@@ -207,7 +207,6 @@ export function clientRoutes(parts: {
   });
 }
 
-/** The decision about an app, and the reason that the user gives. */
 interface Typed {
   readonly decision: string;
   readonly sentence: string;
@@ -224,23 +223,23 @@ type App = Pick<ReachingClient, 'id' | 'state' | 'isSuspended' | 'isBlocked' | '
 
 interface WarehouseRow extends Reached {
   readonly name: string;
-  /** The names of the members with rights in the warehouse, among the members that were read. */
+  /** The names of the members through whom the app has access, among the members that were read. */
   readonly people: readonly string[];
   readonly block: ReachingClient['blockedIn'][number] | undefined;
 }
 
 type PersonRow = Reached & ConnectingPerson;
 
-/** False if a policy, a block or the operator leaves the app without any access. */
+/** False if a policy, a block or a suspension leaves the app without any access. */
 const isIn = ({ state, isSuspended }: App): boolean => state === 'admitted' && !isSuspended;
 
-/** Says how many of the members who connected the app are considered, if not all are. */
+/** Says how many members were read, if the app has more. */
 const latest = ({ count }: App, connected: readonly ConnectingPerson[]): Message | undefined =>
   count > connected.length ? message('organization-client.latest', { count: connected.length }) : undefined;
 
 /**
- * The warehouses that the app can access or in which it is blocked, each with the link that blocks or unblocks it
- * there. If more members have connected the app than were read, it may have access to any warehouse.
+ * Lists the warehouses that the app can access or in which it is blocked, with links to block and unblock it. If more
+ * members have connected the app than were read, the app may have access to any warehouse.
  */
 function warehousePart(app: App, connected: readonly ConnectingPerson[], looking: Looking, url: string) {
   const note = latest(app, connected);
@@ -288,12 +287,12 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
   }));
 }
 
-/** The members who connected the app, each with what the app can access through that member. */
+/** Lists the members who have connected the app, and what the app can access through each of them. */
 function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: Looking) {
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
-  /** Leave out blocked warehouses, unless the app has no access at all: then show what it could access. */
+  /** Blocked warehouses are left out, unless the app has no access at all: then the list shows what it could access. */
   const blocked = new Set(isIn(app) ? app.blockedIn.map(({ id }) => id) : []);
-  /** Returns, for example, `Hamburg, Riga (see, change)`: warehouses grouped by rights, without the blocked ones. */
+  /** Groups the warehouses by rights, as in `Hamburg, Riga (see, change)`, and leaves out blocked warehouses. */
   const placesOf = ({ reaches }: PersonRow): string[] => {
     const open = reaches.filter(({ id }) => !blocked.has(id));
     return [...Map.groupBy(open, ({ rights }) => rightsOf(rights, looking))].map(([rights, all]) => {
@@ -326,7 +325,6 @@ const whole =
   <Row>(rows: readonly Row[]) =>
   async () => ({ rows, next: undefined });
 
-/** Returns the rights in the operator's words, without repetitions. */
 const rightsOf = (rights: readonly Right[], { inWords }: Looking): string =>
   inWords(RIGHTS.filter((right) => rights.includes(right)));
 
@@ -348,7 +346,7 @@ const PEOPLE: Kind<PersonRow> = {
 const blockedBy = (at: Date, by: string | null): Message =>
   message('organization-client.blocked', { at: toMoment(at), by: by ?? '', isKnown: String(by !== null) });
 
-/** Says since when a client is blocked, or else approved or declined; nothing if it is undecided. */
+/** Says when a client was blocked, or else approved or declined; undefined without a decision. */
 function decisionOf({ state, blockedAt, blockedBy: by, decidedAt, decidedBy, sentence }: ReachingClient) {
   if (blockedAt !== null) return blockedBy(blockedAt, by);
   if (decidedAt === null) return undefined;

@@ -1,4 +1,4 @@
-/** `/profile/organizations`: a user's organizations. Owners and admins see who has access, and can end it. */
+/** `/profile/organizations`: lists the user's organizations. Owners and admins see who has access, and can end it. */
 import type { ParsedUrlQuery } from 'node:querystring';
 import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
@@ -39,7 +39,7 @@ declare module '../view-data.ts' {
       readonly allowsApiKeys: boolean;
       readonly policyUrl: string;
       readonly url: string;
-      /** The URL that shows all parts, with the chosen warehouse. */
+      /** The URL of the page with all parts, for the chosen warehouse. */
       readonly allUrl: string;
       readonly warehouses: ReturnType<typeof warehouseFilter>;
       readonly parts: readonly ReachPart[];
@@ -63,7 +63,7 @@ export function organizationsPage(parts: {
 }): Route[] {
   const { kit, clock, access, organizationEndings, organizationReach } = parts;
 
-  /** Continues for an owner or admin of the organization (stored in `admin`); throws 404 for all other users. */
+  /** Stores the organization in `admin`. @throws 404 if the user is neither its owner nor an admin */
   async function requireAdmin(ctx: Context, next: Next): Promise<void> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const organization = all.find(({ id }) => id === ctx.params.id);
@@ -72,7 +72,7 @@ export function organizationsPage(parts: {
     await next();
   }
 
-  /** Runs before `requireAdmin`, because users who left the organization in another tab may no longer see the page. */
+  /** Must run before `requireAdmin`, which refuses users who have left the organization in another tab. */
   async function sayOwnEnded(ctx: Context, next: Next): Promise<void> {
     const own = accountOf(ctx).id;
     const all = ctx.params.person === own ? await access.accessOf({ accountId: own }) : undefined;
@@ -122,7 +122,7 @@ export function organizationsPage(parts: {
     });
   }
 
-  /** Call it if a change was not made: throws 404 if the user has just lost the role, maybe at another node. */
+  /** Reads the role again, after a change was refused. @throws 404 if the user has just lost the role */
   async function requireStillAdmin(ctx: Context): Promise<void> {
     access.forget(accountOf(ctx).id);
     await requireAdmin(ctx, async () => {});
@@ -175,7 +175,7 @@ export function organizationsPage(parts: {
     already: message('organizations.already-ended'),
   });
 
-  /** The routes that block, or unblock, a client in the organization or warehouse that the path names. */
+  /** Returns routes that block or unblock a client in an organization or a warehouse. */
   const deciding = (place: string, act: 'block' | 'unblock'): Route[] =>
     ending<BlockedOrNot>({
       path: `${place}/clients/:client/${act === 'block' ? 'end' : 'let-in'}`,
@@ -218,7 +218,7 @@ export function organizationsPage(parts: {
   ];
 }
 
-/** Returns the answer for a refusal that this page explains; any other error is thrown again. */
+/** @throws any error that is not a Refusal which this page can explain */
 function refused(error: unknown): Ended {
   if (!(error instanceof Refusal)) throw error;
   const text = message(`organizations.refused-${error.code}`);
@@ -226,16 +226,16 @@ function refused(error: unknown): Ended {
   return { status: 409, said: [text] };
 }
 
-/** If there are more warehouses than this, the user finds them by a search. */
+/** If an organization has more warehouses, its page has a search for them. */
 const MAX_WAREHOUSES = 20;
 
-/** Returns links to the warehouses; if there are many, only to those that a search finds. */
+/** Returns links to all warehouses, or only to those that the search finds if there are many. */
 function warehouseFilter({ warehouses }: Organization, chosen: string | undefined, query: ParsedUrlQuery, url: string) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
   const found = warehouses.filter(({ name }) => containsText(name, search));
   const present = found.filter(({ id }) => id === chosen);
-  // Keep the part that is shown, and its search, when the user chooses another warehouse.
+  // When the user chooses another warehouse, keep the shown part and its search.
   const names = ['show', 'q', 'only', 'order'] as const;
   const shown = Object.fromEntries(
     names.flatMap((name) => (typeof query[name] === 'string' && query[name] !== '' ? [[name, query[name]]] : [])),
@@ -245,9 +245,9 @@ function warehouseFilter({ warehouses }: Organization, chosen: string | undefine
   return {
     total: warehouses.length,
     found: found.length,
-    /** Undefined if the page links all warehouses. */
+    /** Undefined if the page has links to all warehouses. */
     search: hasSearch ? search : undefined,
-    /** The parameters that select the part that is shown alone. */
+    /** Hidden fields with the parameters of the shown part. */
     kept: Object.entries(shown).map(([name, value]) => ({ name, value })),
     allUrl: urlWith(url, shown),
     links: [...new Set([...present, ...linked])].slice(0, MAX_WAREHOUSES).map(({ id, name }) => ({
@@ -259,7 +259,7 @@ function warehouseFilter({ warehouses }: Organization, chosen: string | undefine
   };
 }
 
-/** What a path names: a client, and the warehouse in which to block or unblock it; undefined for the organization. */
+/** The client of the path, and the warehouse in which it is blocked; undefined for the whole organization. */
 interface BlockedOrNot {
   readonly client: ReachingClient;
   readonly warehouse: Organization['warehouses'][number] | undefined;
@@ -267,7 +267,7 @@ interface BlockedOrNot {
   readonly place: string;
 }
 
-/** @param organization the organization's name, if the client is blocked only in the warehouse `place` */
+/** @param organization the name of the organization, if the client is blocked only in one of its warehouses */
 const blockEffects = (
   { count, kind, ownerName }: ReachingClient,
   organization: string | undefined,
@@ -301,9 +301,9 @@ const ORGANIZATIONS: ListForm<Organization> = {
 const rowOf = (organization: Organization) => ({
   name: organization.name,
   role: message(`roles.${organization.role}`),
-  /** How many of its warehouses the user has access to. */
+  /** How many of its warehouses the user can access. */
   warehouses: organization.warehouses.length,
-  /** Undefined unless the user is its owner or an admin. */
+  /** Undefined unless the user is the owner or an admin of the organization. */
   url: isAdmin(organization.role) ? urlOf(organization) : undefined,
 });
 

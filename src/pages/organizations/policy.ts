@@ -24,9 +24,9 @@ declare module '../view-data.ts' {
       readonly problems: readonly FormProblem[];
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
-      /** Fingerprints of the listed clients and of `others`, as a page showed them: only these can be approved. */
+      /** Fingerprints of `clients` and `others`. A client can be approved only if its fingerprint is still the same. */
       readonly shown: string;
-      /** Connected clients about which the organization has not decided. */
+      /** The connected clients about which the organization has not decided. */
       readonly clients: readonly {
         readonly id: string;
         readonly name: string;
@@ -35,30 +35,28 @@ declare module '../view-data.ts' {
       }[];
       readonly total: number;
       readonly found: number;
-      /** Undefined if the page lists all clients. */
+      /** Undefined if the page lists all undecided clients. */
       readonly search: string | undefined;
-      /** The ids of chosen clients that this page does not list, but that an earlier page listed. */
+      /** The ids of chosen clients that only an earlier page has listed. */
       readonly others: readonly string[];
     };
   }
 }
 
-/** If there are more clients to approve than this, the user finds them by a search. */
+/** If an organization has more undecided clients, the page has a search for them. */
 const MAX_LISTED = 20;
 const NOT_CHANGED = message('organization-policy.not-changed');
 
-/** The fields of a policy form. */
 interface Policy {
-  /** Undefined, like `allowsApiKeys`, if the form contains none of the choices. */
+  /** `asksFirst` and `allowsApiKeys` are undefined if the form lacks the choice. */
   readonly asksFirst?: boolean | undefined;
   readonly allowsApiKeys?: boolean | undefined;
-  /** The ids of the clients to approve; undefined before anything is chosen. */
+  /** The ids of the clients to approve; undefined before the form was sent. */
   readonly approved?: readonly string[];
-  /** True for a client that is still as a page showed it. */
+  /** True if the client has not changed since the page showed it. */
   readonly isAsShown: IsAsShown;
-  /** The search among the clients to approve. */
   readonly search: string;
-  /** True if the form was sent by the button of the search. */
+  /** True if the button of the search has sent the form, so that nothing is saved. */
   readonly isSearch: boolean;
 }
 
@@ -70,13 +68,13 @@ export function policyRoutes(parts: {
   readonly marks: Marks;
   readonly requireAdmin: Middleware;
   readonly requireStillAdmin: (ctx: Context) => Promise<void>;
-  /** Returns the user, and the organization that the path names. */
+  /** Returns the signed-in admin, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin;
   readonly urlOf: (organization: { readonly id: string }) => string;
 }): Route[] {
   const { kit, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
-  /** Ticks only clients that a page has listed and that have not changed since. */
+  /** Ticks only chosen clients that have not changed since a page showed them. */
   async function draw(ctx: Context, typed: Policy, { notice, problems }: Said): Promise<void> {
     const { organization } = actor(ctx);
     const policy = await organizationReach.policyOf(organization.id);
@@ -87,7 +85,7 @@ export function policyRoutes(parts: {
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
     const approvable = await clientStandings.approvable([...undecided.keys()]);
     const countOf = ({ id }: ApprovableClient): number => undecided.get(id)?.count ?? 0;
-    // List the clients with most users first: if there are many clients, only the listed ones are ticked.
+    // List the clients with most users first, because only the listed clients are ticked.
     const shown = approvable.toSorted((a, b) => countOf(b) - countOf(a) || collator.compare(a.name, b.name));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);
@@ -132,7 +130,7 @@ export function policyRoutes(parts: {
     }),
     stored: () => ({ search: '', isSearch: false, isAsShown: () => true }),
     draw,
-    // Show the form again after a search; it keeps the ticks of clients that are no longer listed.
+    // A search shows the form again. Clients that are no longer listed stay chosen.
     check: (_ctx, { isSearch }) => (isSearch ? {} : undefined),
     async save(ctx, { asksFirst, allowsApiKeys, approved = [], isAsShown }) {
       const by = actor(ctx);
@@ -167,7 +165,7 @@ const detailOf = ({ ownerName, hosts }: ApprovableClient, client?: ReachingClien
     people: client ? through(client) : '',
   });
 
-/** Says which clients are no longer ticked, because they have changed. */
+/** Says which clients are no longer ticked because they have changed. */
 function changedText(clients: readonly ApprovableClient[]): Message {
   const more = clients.length > MAX_NAMES ? ` +${clients.length - MAX_NAMES}` : '';
   const names = clients.slice(0, MAX_NAMES).map(({ name }) => name);

@@ -1,4 +1,4 @@
-/** Lists the users, clients and API keys that can access an organization, for its page. */
+/** The parts of an organization's page, which list the users, clients and API keys with access. */
 import type { ParsedUrlQuery } from 'node:querystring';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import type { OrganizationPolicy } from '../../accounts/organizations/organization-policy.ts';
@@ -18,51 +18,49 @@ import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
 import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
 import { type Tile, tileOf } from '../words/tile.ts';
 
-/** Maximum number of rows per part on the page with all parts. */
+/** Maximum number of rows of a part on the page with all parts. */
 const MAX_ROWS_PER_PART = 10;
-/** Maximum number of steps in which a part is read on the page with all parts, and on its own page (`MAX_STEPS`). */
+/** Maximum number of reads for a part on the page with all parts; a page with only this part has `MAX_STEPS`. */
 const MAX_STEPS_PER_PART = 3;
 const MAX_STEPS = 60;
-/** Maximum number of listed users through whom a client has access. */
+/** Maximum number of names in a list of users or warehouses. */
 export const MAX_NAMES = 3;
 
-/** The user who views the page, and the request. */
 export interface Looking {
   readonly accountId: string;
   readonly organization: Organization;
-  /** The warehouse that the user chose. The page then lists only what can access this warehouse. */
+  /** If the user has chosen a warehouse, the page lists only what can access this warehouse. */
   readonly warehouse: Organization['warehouses'][number] | undefined;
   readonly inWords: (rights: readonly Right[]) => string;
   readonly url: string;
   readonly query: ParsedUrlQuery;
-  /** The present time, in milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
 export interface ReachRow {
   readonly id: string;
   readonly name: string;
-  /** The page of the client; absent for other rows. */
+  /** The page of a client; absent for other rows. */
   readonly url?: string;
   readonly tile?: Tile;
-  /** Distinguishes the row from others: an email address, a client's provider, or the end of a key; may be empty. */
+  /** An email address, the owner of a client, or the last characters of an API key; may be empty. */
   readonly detail: Text;
   readonly role: Message | undefined;
-  /** Labels such as `suspended`, `blocked`, `you`. */
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** The link that ends this access; undefined if the user may not end it. */
+  /** The link that ends or restores this access; undefined if the user may not do this. */
   readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
 }
 
 export interface ReachFact {
   readonly label: Message;
-  /** Exactly one of `text` and `moment` is set. */
+  /** Either `text` or `moment` is present. */
   readonly text?: Text;
   readonly moment?: Moment;
 }
 
-/** Returns all parts, or only the part that the parameter `show` names. */
+/** Returns all parts, or only the part that the query parameter `show` names. */
 export async function reachParts(
   { asksFirst, allowsApiKeys }: OrganizationPolicy,
   reach: Reach,
@@ -92,13 +90,12 @@ export async function reachParts(
 
 const none = async (): Promise<Step<ReachingKey>> => ({ rows: [], next: undefined });
 
-/** The texts of a part, and how the rows of the part are searched, filtered and sorted. */
 export interface Kind<Row> extends Omit<ListForm<Row>, 'path' | 'kept' | 'idOf'> {
   readonly id: string;
   readonly heading: Message;
   readonly note?: Message | undefined;
   readonly empty: Message;
-  /** True for a row that the page proposes to end, because its access was not used for 90 days. */
+  /** True if the access was not used for 90 days, so that the page proposes to end it. */
   readonly isUnused?: (row: Row, now: number) => boolean;
 }
 
@@ -134,13 +131,13 @@ export const partOf = <Row extends Reached>(
       /** True if there may be more rows than `total`. */
       isMore,
       rows,
-      /** The column headings, taken from the first row: all rows have the same fields. */
+      /** Take the column headings from the first row, because all rows have the same columns. */
       columns: rows[0]?.facts.map(({ label }) => label) ?? [],
-      /** The page with all rows; undefined if they are all shown here. */
+      /** The page with all rows; undefined if this page shows all rows. */
       allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,
-      /** The rows that were not used for 90 days; undefined if there are none, or if the list is shown. */
+      /** How many rows were not used for 90 days, and a link to them; undefined if there are none. */
       unused: count > 0 ? { count, url: `${list.allUrl}&only=unused` } : undefined,
-      /** The list with its tools; undefined if only the first few rows are shown. */
+      /** Undefined if the page shows only the first rows. */
       list: isAlone ? list : undefined,
     };
   },
@@ -148,7 +145,7 @@ export const partOf = <Row extends Reached>(
 
 export type ReachPart = Awaited<ReturnType<ReturnType<typeof partOf>['read']>>;
 
-/** A row of a part. `warehouses` is how many warehouses it can access, if that is shown. */
+/** `warehouses` is the number of warehouses that the user, client or API key can access, if the page shows it. */
 export type Reached = Pick<Reaching, 'at' | 'id' | 'rights'> & {
   readonly warehouses?: number | null;
 };
@@ -210,7 +207,7 @@ const CLIENTS: Kind<ReachingClient> = {
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
   isUnused: ({ state, isBlockedThere, count, lastUsedAt, requestedAt }, now) =>
-    // If more members have connected the client than are examined, its last use is not known.
+    // The last use is unknown if more members have connected the client than are examined.
     state === 'admitted' && !isBlockedThere && count <= MAX_EXAMINED && isUnused(lastUsedAt, requestedAt, now),
   filters: [
     BLOCKED,
@@ -260,7 +257,7 @@ function personRow(owners: readonly string[], looking: Looking) {
         { label: message('organization.since'), moment: toMoment(person.since) },
         last(message('organization.last-signed-in'), person.lastSignedInAt),
       ],
-      // In the view of a warehouse, offer no action that affects the whole organization.
+      // If a warehouse is chosen, offer no action that affects the whole organization.
       action:
         isProtected || warehouse
           ? undefined
@@ -269,7 +266,7 @@ function personRow(owners: readonly string[], looking: Looking) {
   };
 }
 
-/** Returns the link that blocks or unblocks a client: in the chosen warehouse, unless only the organization blocks it. */
+/** Returns the link that blocks or unblocks a client in the chosen warehouse, or in the whole organization. */
 export function blockAction(
   { id, isBlocked, isBlockedThere }: Blocked,
   { url, warehouse }: { readonly url: string; readonly warehouse: { readonly id: string } | undefined },
@@ -284,7 +281,6 @@ export function blockAction(
 
 type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
 
-/** Returns a label for the blocks in the organization, in the chosen warehouse, or in some warehouses. */
 function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Looking) {
   const { organization, warehouse } = looking;
   const places = [
@@ -293,7 +289,7 @@ function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Lo
     ...(warehouse || isBlocked ? [] : blockedIn.map(({ name }) => name)),
   ];
   if (places.length === 0) return [];
-  // In the view of a warehouse, leave out its name.
+  // If a warehouse is chosen, its name is not needed.
   if (isBlockedThere && !isBlocked) return [warning('blocked')];
   const names = places.slice(0, MAX_NAMES).join(', ');
   const others = Math.max(0, places.length - MAX_NAMES);
@@ -362,7 +358,7 @@ export function last(label: Message, at: Date | null): ReachFact {
   return moment ? { label, moment } : { label, text: message('organization.never') };
 }
 
-/** Returns the rights in the chosen warehouse or, if none is chosen, the number of warehouses. */
+/** Describes the rights in the chosen warehouse, or else the number of accessible warehouses. */
 function reached(row: Reached, { organization, warehouse, inWords }: Looking): ReachFact[] {
   if (warehouse) {
     const text = inWords(RIGHTS.filter((right) => row.rights.includes(right))) || message('organization.no-rights');
@@ -378,7 +374,7 @@ function reached(row: Reached, { organization, warehouse, inWords }: Looking): R
 
 export const makerOf = (ownerName: string | null): Text => ownerName ?? message('organization.operator');
 
-/** Returns, for example, `Ada, Grace, Oscar and 12 others`. */
+/** Returns a text such as `Ada, Grace, Oscar and 12 others`. */
 export function through({ people, count }: Pick<ReachingClient, 'people' | 'count'>): Text {
   const names = people.slice(0, MAX_NAMES).join(', ');
   const others = Math.min(count, MAX_COUNTED) - MAX_NAMES;

@@ -1,4 +1,4 @@
-/** `/profile/security/passkeys`: a user's passkeys, and the options that the script fetches. */
+/** `/profile/security/passkeys`: adds, renames and removes the passkeys of a user. */
 import type { Context, Next } from 'koa';
 import { describeBrowser } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
@@ -26,14 +26,14 @@ declare module '../view-data.ts' {
   }
 }
 
-/** The page to create or to rename a passkey. */
+/** The data of the page on which a user creates or renames a passkey. */
 interface PasskeyView {
   readonly heading: Message;
   readonly notice: Text | undefined;
   readonly name: string;
   readonly problems: readonly FormProblem[];
   readonly action: string;
-  /** The URL from which the script fetches the creation options; undefined for an existing passkey. */
+  /** The URL from which the page's script fetches the creation options; absent for an existing passkey. */
   readonly optionsUrl?: string;
   readonly button: Message;
   readonly cancel: string;
@@ -41,11 +41,10 @@ interface PasskeyView {
 
 const PATH = `${SECURITY}/passkeys`;
 const NEW = `${PATH}/new`;
-/** The form field in which the script sends the new passkey. */
+/** The form field in which the page's script sends the new passkey. */
 const NEW_PASSKEY_FIELD = 'made_passkey';
 const MAX_NAME_LENGTH = 60;
 
-/** Returns the data for the passkeys section of the security page. */
 export function passkeyRows(
   passkeys: readonly Passkey[],
   { isOnlySignInMethod }: { readonly isOnlySignInMethod: boolean },
@@ -60,7 +59,7 @@ export function passkeyRows(
       /** Undefined if the passkey is the user's only sign-in method. */
       removeUrl: isOnlySignInMethod ? undefined : `${PATH}/${id}/remove`,
     })),
-    /** Undefined if the user has the maximum number. */
+    /** Undefined if the user has the maximum number of passkeys. */
     addUrl: passkeys.length < MAX_PASSKEYS ? NEW : undefined,
   };
 }
@@ -75,7 +74,7 @@ export function passkeysPage(parts: {
 }): Route[] {
   const { kit, passkeySignIns, passkeys, continueIfSatisfied } = parts;
 
-  /** Continues if the path names a passkey of the user. @throws 404 for any other passkey */
+  /** @throws 404 unless the path names a passkey of the user */
   async function requireOwnPasskey(ctx: Context, next: Next): Promise<void> {
     const passkey = (await passkeys.of(accountOf(ctx).id)).find(({ id }) => id === ctx.params.id);
     if (!passkey) ctx.throw(404, 'no such passkey of this person');
@@ -91,7 +90,7 @@ export function passkeysPage(parts: {
     ctx.body = await passkeySignIns.optionsToConfirm(ctx, accountOf(ctx));
   }
 
-  /** Requires a recent sign-in, as does the page whose script fetches these options. */
+  /** Requires a recent sign-in, like the page whose script fetches these options. */
   async function optionsToAdd(ctx: Context): Promise<void> {
     if (await kit.isRecent(ctx)) ctx.body = await passkeySignIns.optionsToAdd(ctx, accountOf(ctx));
     else ctx.throw(403, 'the sign-in is not recent');
@@ -118,10 +117,10 @@ export function passkeysPage(parts: {
   async function add(ctx: Context): Promise<void> {
     const form = formOf(ctx);
     const answer = form.get(NEW_PASSKEY_FIELD) ?? '';
-    // If the user had to re-authenticate first, the form is sent again without a passkey.
+    // The form has no passkey if it was sent again after a re-authentication.
     if (answer === '') return seeOther(ctx, NEW);
     const account = accountOf(ctx);
-    // Replace an invalid name instead of refusing it, because the authenticator has already stored the passkey.
+    // Replace an invalid name instead of refusing the passkey, because the authenticator has already stored it.
     const name = acceptable(form.get('name') ?? '') ?? defaultName(ctx);
     const added = await passkeySignIns.add(ctx, account, { answer, name });
     if (isMessage(added)) {

@@ -1,4 +1,4 @@
-/** `/forgot-password`: mails a one-time link, and never reveals whether the account exists. */
+/** `/forgot-password`: mails a one-time link, without revealing whether the account exists. */
 import type { Context } from 'koa';
 import { normalizeEmail } from '../../accounts/email.ts';
 import { MAX_LINKS_AN_HOUR, type PasswordLinkRequests } from '../../accounts/password-links/link-mail.ts';
@@ -21,11 +21,11 @@ interface ForgotPasswordView {
   readonly action: string;
   readonly email: string;
   readonly problem: Message | undefined;
-  /** The URL of the pending sign-in, for a link back to it. */
+  /** The URL of the sign-in page from which the user came. */
   readonly signInUrl: string;
-  /** The sentence that replaces the form after it was sent. */
+  /** The sentence that replaces the sent form. */
   readonly sent: Text | undefined;
-  /** The maximum number of links that a user gets in an hour. */
+  /** The maximum number of mailed links in an hour. */
   readonly maxAnHour: number;
 }
 
@@ -37,7 +37,7 @@ export function forgotPasswordPage(parts: {
   readonly kit: PageKit;
   readonly waiting: Pick<WaitingSignIn, 'path'>;
   readonly linkRequests: PasswordLinkRequests;
-  /** Limits how much mail one network can cause, for all accounts together. */
+  /** Limits how many mails a network can cause, for all accounts together. */
   readonly perAddress: AttemptLimit;
 }): Route[] {
   const { kit, waiting, linkRequests, perAddress } = parts;
@@ -53,7 +53,7 @@ export function forgotPasswordPage(parts: {
       ...view,
     });
 
-  /** The query may contain the email address that was entered on the previous page. */
+  /** The query may contain the email address that the user has typed on the previous page. */
   async function show(ctx: Context): Promise<void> {
     const email = normalizeEmail(String(ctx.query.email ?? '')) ?? '';
     await draw(ctx, { email, sent: await kit.notices.take(ctx) });
@@ -72,7 +72,7 @@ export function forgotPasswordPage(parts: {
       const problem = message('forgot-password.too-many');
       return draw(ctx, { email, problem });
     }
-    // Do not await: the answer and its timing must not depend on whether the account exists.
+    // Do not await this, because the response time must not depend on whether the account exists.
     linkRequests.begin(email, requestOrigin(ctx));
     await kit.notices.redirect(ctx, ctx.path, SENT);
   }

@@ -20,31 +20,31 @@ declare module '../view-data.ts' {
       readonly heading: Message;
       readonly email: string;
       readonly action: string;
-      /** The token of the link. The form contains it, so that the URL need not. */
+      /** The token of the link, which the form contains, so that the URL does not. */
       readonly token: string;
-      /** False if the service does not use passwords; the link then signs the user in. */
+      /** False if the service has no passwords, so that the link signs the user in. */
       readonly setsPassword: boolean;
-      /** Sign-in methods, clients and keys that the user can end with the same form. */
+      /** What the user can end with the same form, such as passkeys, clients and API keys. */
       readonly choices: readonly EndingChoice[];
-      /** Sign-in methods that cannot be removed with this link. */
+      /** Sign-in methods that this link cannot remove. */
       readonly kept: readonly EndingChoice[];
-      /** Names the strong methods of a user for whom a password alone is not enough; empty for other users. */
+      /** The names of the strong methods of a user who needs one; empty for a user for whom a password is enough. */
       readonly neededMethods: Text;
-      /** True if the link gives the account its first access, so that there is nothing to end. */
+      /** True if the account has no access yet, so that there is nothing to end. */
       readonly isFirst: boolean;
       readonly problem: Message | undefined;
     };
     readonly 'password-link-over': {
       readonly signInUrl: string;
-      /** The page that mails a new link; undefined if the service sends no mail. */
+      /** Undefined if the service sends no mail. */
       readonly forgotPasswordUrl: string | undefined;
     };
   }
 }
 
 /**
- * The token arrives in the query, which is never logged, and is immediately moved to a cookie and the form, because a
- * URL stays in the browser's history and address bar, and users copy it.
+ * Moves the token of the link from the query into a cookie and the form at once, because users see and copy a URL, and
+ * the browser's history contains it. The query is never logged.
  */
 export function passwordPage(
   parts: UseLinkParts & {
@@ -58,7 +58,7 @@ export function passwordPage(
   const cookie = ownCookie(issuer, 'link');
   const useLink = createUseLink(parts);
 
-  /** Shows the same page for used, expired and unknown links. */
+  /** The page is the same for used, expired and unknown links. */
   async function showExpired(ctx: Context): Promise<void> {
     ctx.status = 410;
     const signInUrl = await waiting.path(ctx);
@@ -67,7 +67,7 @@ export function passwordPage(
 
   async function draw(ctx: Context, token: string, problem?: Message): Promise<void> {
     const link = await links.find(token);
-    // A mailed link was sent only to set a password, so it has no use once the service has no passwords.
+    // A link for a forgotten password is useless if the service has no passwords any more.
     if (!link || (link.purpose === 'forgotten' && !passwords)) return showExpired(ctx);
     const { account, purpose } = link;
     const choices = await endingChoices.of(account, ctx.method === 'POST' ? formOf(ctx) : undefined, purpose);
@@ -85,7 +85,7 @@ export function passwordPage(
     });
   }
 
-  /** GET does not use up the link, because mail programs also open links. */
+  /** Does not use the link, because mail programs open links, too. */
   async function show(ctx: Context): Promise<void> {
     const { token } = ctx.query;
     if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');

@@ -1,4 +1,4 @@
-/** Uses a one-time link: sets the password or signs in, ends what the user has ticked, and sends mails. */
+/** Uses a one-time link, which sets the password or signs the user in, and ends what the user has chosen. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
@@ -35,15 +35,14 @@ export interface UseLinkParts {
 }
 
 /**
- * Returns the function that uses a link, informs the user by mail, and redirects. After an invitation, the user is
- * signed in with the new password. The function returns false if the link was used or has expired, and throws like
- * `PasswordChanges`.
+ * Returns a function that uses the link, informs the user by mail and redirects the user, who is signed in after an
+ * invitation. The function returns false for a used or expired link, and throws the errors of `PasswordChanges`.
  */
 export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string) => Promise<boolean> {
   const { kit, passwordChanges, formDrafts, waiting, endingChoices, neededMethods, standings, signIns, mail } = parts;
   const { passwords } = parts.enabled;
 
-  /** Redirects to the sign-in of the authorization that waits; to `/login` if none waits. */
+  /** Redirects to the sign-in page of the waiting authorization request, or to `/login` if there is none. */
   async function redirectToSignIn(ctx: Context, account: Account): Promise<void> {
     const { email } = account;
     const methods = await neededMethods(account);
@@ -53,7 +52,6 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
     await kit.notices.redirect(ctx, `${await waiting.path(ctx)}${query}`, said);
   }
 
-  /** Sends one mail for each removed method, as the security page does. */
   function mailRemovals(ctx: Context, { id }: Account, methods: readonly LinkedMethod[]): void {
     for (const { kind, label } of methods) {
       const what = kind === 'passkey' ? 'passkey_removed' : 'method_removed';
@@ -61,7 +59,7 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
     }
   }
 
-  /** Mails the user what still has access, because an attacker may have added it. */
+  /** Mails the user a list of what still has access, because an attacker may have added some of it. */
   async function notify(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!mail) return;
     const left = (await endingChoices.of(account)).map(({ what, since }) =>
@@ -81,10 +79,10 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
       return kit.notices.redirect(ctx, SECURITY, SIGNED_IN);
     }
     const { is } = await standings.wouldBe(byPassword(account.id));
-    // Ask for a sign-in: a mailed link proves only that its user can read the mail of the account.
+    // Only an invitation signs in: any other link proves only that its user can read the mail of the account.
     if (purpose !== 'invitation' || is === 'must use') return redirectToSignIn(ctx, account);
     await signIns.signIn(ctx, account, 'password', 'password', { isMailed: true });
-    // An authorization that waits is resumed after the user has added a strong method.
+    // A waiting authorization request is resumed after the user has added a strong method.
     seeOther(ctx, is === 'must add' ? STRONG_SIGN_IN : ((await waiting.restart(ctx)) ?? '/profile'));
   }
 
@@ -101,7 +99,7 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
     if (!recovered) return false;
     const { account, purpose } = recovered;
     mailRemovals(ctx, account, removed);
-    // Remember this browser as known, so that failed attempts by strangers do not count against its limit.
+    // Make this browser a known one, so that failed attempts of attackers do not use up its limit.
     signIns.rememberBrowser(ctx, account);
     await notify(ctx, account, purpose);
     await redirect(ctx, account, purpose);

@@ -1,4 +1,4 @@
-/** `/profile/security`: a user's sign-in methods, sessions, password and mail choices. */
+/** `/profile/security`: the sign-in methods, sessions, password and mail settings of a user. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import { UNWANTED_MAIL, type UnwantedMail } from '../../accounts/mail/account-mail.ts';
@@ -28,14 +28,14 @@ declare module '../view-data.ts' {
       readonly methods: MethodsView['methods'];
       /** Undefined if the service does not offer passkeys. */
       readonly passkeys: MethodsView['passkeys'];
-      /** Mails that can be switched off; undefined if the service sends no mail. */
+      /** Mails that the user can switch off; undefined if the service sends no mail. */
       readonly mail:
         | readonly { readonly value: UnwantedMail; readonly label: Message; readonly isWanted: boolean }[]
         | undefined;
       readonly mailUrl: string;
       readonly changePasswordUrl: string;
       readonly signOutEverywhereUrl: string;
-      /** The number of connections of the user; a change of the password can also end them. */
+      /** How many connections the user has, which a change of the password can also end. */
       readonly connections: number;
       readonly isEndingConnections: boolean;
     };
@@ -49,9 +49,9 @@ const PASSWORD = `${SECURITY}/password`;
 const MAIL = `${SECURITY}/mail`;
 const MAIL_FIELD = 'mail';
 
-/** What the forms of the page contain, except passwords. */
+/** The values of the page's forms, except passwords. */
 interface Typed {
-  /** Undefined if the user has changed nothing. */
+  /** Undefined if the user has not changed it. */
   readonly unwantedMail?: readonly UnwantedMail[];
   readonly isEndingConnections?: boolean;
 }
@@ -63,7 +63,7 @@ export function securityPage(parts: {
   readonly sessionsSection: SessionsSection;
   readonly signInMethodsPart: SignInMethodsPart;
   readonly sendsMail: boolean;
-  /** False if users have no passwords. */
+  /** False for a service without passwords. */
   readonly passwords: boolean;
   readonly checkPassword: PasswordCheck;
   readonly passwordChanges: Pick<PasswordChanges, 'change'>;
@@ -115,11 +115,11 @@ export function securityPage(parts: {
     },
   });
 
-  /** Changes the password and, if the user has chosen so, ends the user's connections. */
   const changingPassword = formRoutes<Typed>(kit, {
     ...page,
     path: PASSWORD,
-    // The form asks for the password itself, even after a recent sign-in, so that a stolen session cannot change it.
+    // The form itself asks for the current password, even after a recent sign-in, so that a stolen session cannot
+    // change it.
     isUrgent: true,
     read: (form) => ({ isEndingConnections: form.get('end_connections') === 'yes' }),
     fieldOf: ({ code }) => ({ field: code }),
@@ -145,7 +145,7 @@ export function securityPage(parts: {
     },
   });
 
-  /** The URL that password managers open (W3C, A Well-Known URL for Changing Passwords). */
+  /** Password managers open `/.well-known/change-password` (W3C, A Well-Known URL for Changing Passwords). */
   const toPage = (ctx: Context): void => seeOther(ctx, `${SECURITY}#new-password`);
 
   return [
@@ -157,7 +157,7 @@ export function securityPage(parts: {
   ];
 }
 
-/** Shows a problem with a password. Keeps the status 429 or 503 that too many attempts have set. */
+/** Keeps the status 429 or 503 that the check of the password has set. */
 const refusedIn = (ctx: Context, field: string, text: Message): Answer<Typed> => ({
   problems: [problemOf(field, text)],
   status: isPaused(ctx) ? ctx.status : 422,

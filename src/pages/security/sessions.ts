@@ -1,4 +1,4 @@
-/** The *Sessions* section of `/profile/security`: lists sessions and ends one or all others. */
+/** The section *Sessions* of `/profile/security`, which lists sessions and ends one session or all others. */
 import type { Context } from 'koa';
 import type { AccountRegistry } from '../../accounts/account-registry.ts';
 import type { Activity, NewActivity, Origin } from '../../accounts/activity/activity.ts';
@@ -14,10 +14,10 @@ import { accountOf } from '../signed-in.ts';
 import { toMoment } from '../words/moment.ts';
 
 const ONE = `${SECURITY}/sessions/:uid/sign-out`;
-/** Query parameter: how many sessions the earlier pages have shown. */
+/** The query parameter that says how many sessions the earlier pages have shown. */
 const FROM = 'sessions_from';
 const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
-/** Sessions per page. All active sessions are listed, so that an attacker's session cannot be hidden by later ones. */
+/** More sessions are on further pages, so that no attacker can hide a session behind later ones. */
 const PAGE_SIZE = 25;
 const MAX_FROM = 100_000;
 const SIGNED_OUT_THERE = message('security.signed-out-there');
@@ -37,8 +37,8 @@ export function createSessionsSection(parts: {
   const { kit, accounts, activity, sessions, sessionList, signIns } = parts;
 
   /**
-   * Returns a page of the recorded sessions that the token store still has; the first page begins with the current
-   * session. Reads from the token store only the sessions of this page, because a user may have started thousands.
+   * Returns a page of the active sessions, the current session first. Reads only the sessions of this page from the
+   * token store, because a user may have started thousands.
    */
   async function pageOf(ctx: Context, from: number) {
     const [own, recorded] = await Promise.all([
@@ -72,7 +72,7 @@ export function createSessionsSection(parts: {
     origin: Origin = originInSession(ctx),
   ): NewActivity => ({ ...done, actor: 'person', accountId: accountOf(ctx).id, origin });
 
-  /** For an entry that is recorded after all sessions have ended: this session must have been active until then. */
+  /** Ending all sessions raises the session generation of the account, so the log entry expects the next generation. */
   function originAfterEnd(ctx: Context): Origin {
     const { session, ...origin } = originInSession(ctx);
     return { ...origin, ...(session && { session: { ...session, generation: session.generation + 1 } }) };

@@ -1,4 +1,4 @@
-/** `/profile/security/ways`: a user's sign-in methods, and how to add and remove them. */
+/** `/profile/security/ways`: adds and removes sign-in methods of a user. */
 import type { Context } from 'koa';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods.ts';
@@ -16,7 +16,7 @@ import { toMoment } from '../words/moment.ts';
 
 const WAYS = `${SECURITY}/ways`;
 const REMOVE = `${WAYS}/remove`;
-/** Names the linked provider to remove: a parameter of the confirmation page, and a field of its form. */
+/** The query parameter and form field of the confirmation page with the id of the linked provider to remove. */
 const REMOVED_FIELD = 'remove_way';
 const RESET = `${SECURITY}/password/reset`;
 
@@ -32,10 +32,10 @@ export function createSignInMethodsPart(parts: {
   const { kit, enabled, signInMethods, passkeys, signIns } = parts;
   const { passwords, upstream } = enabled;
 
-  /** Returns the data for the security page; `passkeys` is undefined if the service has none. */
+  /** Returns the data for the security page; `passkeys` is undefined for a service without passkeys. */
   async function view(ctx: Context) {
     const account = accountOf(ctx);
-    // The forms of the page can redirect to a provider, and from there to any site.
+    // The forms of the page can redirect to a provider, which can redirect to any site.
     if (upstream.providers.length > 0) await kit.pageToClient(ctx, async () => {});
     const [held, linked, own] = await Promise.all([
       signInMethods.of(account.id),
@@ -45,9 +45,9 @@ export function createSignInMethodsPart(parts: {
     const usable = held.filter(({ isDisabled }) => !isDisabled);
     const keepsPassword = passwords && account.hasPassword;
     const methods = {
-      /** True if the service has passwords, and the user has a password or no other usable method. */
+      /** True also for a user who has no password yet and no other usable method. */
       hasPassword: passwords && (account.hasPassword || usable.length === 0),
-      // The page lists passkeys in a section of their own.
+      // The page lists passkeys in another section.
       held: held
         .filter(({ kind }) => kind === 'provider')
         .map(({ id, label, addedAt, lastUsedAt, isDisabled }) => ({
@@ -56,14 +56,14 @@ export function createSignInMethodsPart(parts: {
           isDisabled,
           added: toMoment(addedAt),
           lastUsed: lastUsedAt && toMoment(lastUsedAt),
-          /** Undefined for the user's only usable sign-in method. */
+          /** Undefined for the only usable sign-in method. */
           removeUrl:
             isDisabled || keepsPassword || usable.some((other) => other.id !== id)
               ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`
               : undefined,
         })),
       linkable: upstream.providers.filter(({ id }) => !linked.some((method) => method.id === id)),
-      /** Providers at which the user can re-authenticate to choose a new password. */
+      /** The providers at which the user can re-authenticate to choose a new password. */
       resetWith: passwords ? linked : [],
       linkUrl: WAYS,
       resetUrl: RESET,
@@ -74,7 +74,7 @@ export function createSignInMethodsPart(parts: {
 
   const back = backTo(SECURITY);
 
-  /** Redirects to the provider. The session continues, and is checked when the user returns. */
+  /** Redirects to the provider. The session is checked again when the user returns. */
   const link = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
       to: 'link',
@@ -82,7 +82,6 @@ export function createSignInMethodsPart(parts: {
       ...ownSession(ctx),
     });
 
-  /** The routes that remove a sign-in method of this kind. @param idIn returns the id of the method */
   const removing = (kind: LinkedMethod['kind'], path: string, idIn: (ctx: Context) => unknown): Route[] =>
     endingRoutes<LinkedMethod>(kit, {
       path,
@@ -113,11 +112,11 @@ export function createSignInMethodsPart(parts: {
       back: () => SECURITY,
     });
 
-  /** Returns the provider that is named by the form, by the form kept during a sign-in, or by the link. */
+  /** Returns the provider that the form, the form before a sign-in, or the query names. */
   const providerIn = (ctx: Context): unknown =>
     (ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx))?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD];
 
-  /** Redirects to the provider even after a recent sign-in, so that a stolen session cannot change the password. */
+  /** Redirects to the provider even after a recent sign-in, because a stolen session must not change the password. */
   const reset = (ctx: Context): Promise<void> =>
     upstream.begin(ctx, formOf(ctx).get('confirm_with') ?? '', {
       to: 'reset',

@@ -1,7 +1,7 @@
 /**
- * Lists everything else that gives access to an account, and ends what the user does not recognize. Shown on the page
- * of a one-time link and, after the first sign-in with a provider, on `/profile/security/first-sign-in`, because an
- * attacker may have used the invitation.
+ * Lists what else gives access to an account, and ends what the user does not recognize. The list is on the page of a
+ * one-time link, and on `/profile/security/first-sign-in` after the first sign-in with a provider, because an attacker
+ * may have used the invitation before.
  */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
@@ -32,9 +32,8 @@ declare module '../view-data.ts' {
       readonly label: string;
       readonly action: string;
       readonly choices: readonly EndingChoice[];
-      /** Hidden fields, which repeat the parameters of the URL. */
       readonly fields: readonly { readonly name: string; readonly value: string }[];
-      /** The URL to which the user continues. */
+      /** The URL on which the user continues. */
       readonly onward: string;
       readonly problem: Text | undefined;
     };
@@ -46,7 +45,7 @@ export type EndingChoice = ReturnType<typeof asChoice>;
 export type EndingChoices = ReturnType<typeof createEndingChoices>;
 
 const FIRST_SIGN_IN = `${SECURITY}/first-sign-in`;
-/** Parameters of the URL, and form fields: the linked provider, and the name of the draft with the target. */
+/** Query parameters and form fields: the linked provider, and the name of the draft that contains the target. */
 const [METHOD, ONWARD] = ['way', 'onward'];
 const FIELD = {
   password: 'remove_password',
@@ -56,7 +55,7 @@ const FIELD = {
   method: 'remove_way',
 };
 
-/** After so many sessions were looked up in the token store, assume that another active session exists. */
+/** After so many sessions were looked up in the token store, another active session is assumed to exist. */
 const MAX_READ_SESSIONS = 1_000;
 const READ_AT_ONCE = 25;
 
@@ -83,8 +82,8 @@ export function createEndingChoices({
   readonly formDrafts: Pick<FormDrafts, 'save'>;
 } & Pick<StrongSignIns, 'endGrace'>) {
   /**
-   * Returns which methods a link does not remove. A mailed link proves only access to the mailbox, so it removes no
-   * passkey and, if the user needs more than a password, no method at all (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
+   * Returns a test for methods that a link must not remove. A mailed link proves only access to the mailbox, so it
+   * removes no passkey, and no method at all if the user needs more than a password (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
    */
   const keptBy =
     (purpose: LinkPurpose | undefined, withPassword: Standing) =>
@@ -94,8 +93,8 @@ export function createEndingChoices({
   /**
    * Lists what gives access now.
    *
-   * @param form the choices ticked in this form are marked as chosen
-   * @param purpose the purpose of the link that authenticates the user; absent for a signed-in user
+   * @param form the sent form, whose choices are ticked again
+   * @param purpose the purpose of the link with which the user has come; undefined for a signed-in user
    */
   async function of(
     { id }: Account,
@@ -116,7 +115,7 @@ export function createEndingChoices({
     ].map((choice) => asChoice(choice, form));
   }
 
-  /** Reads few sessions at a time. Returns true after `MAX_READ_SESSIONS`, because a user may have thousands. */
+  /** Gives up and returns true after `MAX_READ_SESSIONS`, because a user may have started thousands of sessions. */
   async function hasOtherSession(ctx: Context, account: Account): Promise<boolean> {
     const own = await sessions.current(ctx);
     for (let skip = 0; skip < MAX_READ_SESSIONS; skip += READ_AT_ONCE) {
@@ -127,7 +126,7 @@ export function createEndingChoices({
     return true;
   }
 
-  /** Lists what gives access, except this browser and this method; includes the password and other sessions. */
+  /** Lists what gives access except this session and this sign-in method, with the password and other sessions. */
   async function besides(
     ctx: Context,
     account: Account,
@@ -149,10 +148,10 @@ export function createEndingChoices({
     besides,
 
     /**
-     * Returns the path to redirect to after a user's first sign-in with a provider.
+     * Returns the path to which a user is redirected after the first sign-in with a provider.
      *
      * @param methodId the `id` of that provider's `LinkedMethod`
-     * @param onward the original target, returned if there is nothing to ask
+     * @param onward the original target, which is returned if nothing else gives access
      */
     async firstSignInPath(ctx: Context, account: Account, methodId: string, onward: string): Promise<string> {
       if ((await besides(ctx, account, methodId)).length === 0) return onward;
@@ -161,9 +160,9 @@ export function createEndingChoices({
     },
 
     /**
-     * Ends what the form has ticked, in the transaction that restores the user's access.
+     * Returns a step that ends what the user has ticked, in the transaction that restores the user's access.
      *
-     * @param removed receives the removed sign-in methods
+     * @param removed is called with the removed sign-in methods
      */
     ending(ctx: Context, origin: Origin, removed: (methods: readonly LinkedMethod[]) => void = () => {}): RecoveryStep {
       const form = formOf(ctx);
@@ -174,7 +173,7 @@ export function createEndingChoices({
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
         const withPassword = await standings.wouldBe(byPassword(accountId), tx);
         const hasStrongMethod = withPassword.is !== 'free' && withPassword.hasStrongMethod;
-        // A password from a mailed link must never open what a strong method protects, so end the grace period.
+        // End the grace period: a password from a mailed link must never be enough if the user has a strong method.
         if (purpose === 'forgotten' && hasStrongMethod) await endGrace(accountId, tx);
         const isKept = keptBy(purpose, withPassword);
         removed(await signInMethods.removeWith(accountId, methods, { origin, tx, isKept }));
@@ -194,7 +193,7 @@ export function firstSignInPage(parts: {
 }): Route[] {
   const { kit, signInMethods, endingChoices, formDrafts, signIns, passwords } = parts;
 
-  /** Takes values from the form first, because the URL has no parameters after a re-authentication. */
+  /** Reads the form before the query, because the URL has no query after a re-authentication. */
   async function askedFor(ctx: Context) {
     const account = accountOf(ctx);
     const form = ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx);
@@ -209,7 +208,7 @@ export function firstSignInPage(parts: {
   async function draw(ctx: Context, problem?: Text): Promise<void> {
     const { method, kept, choices, onward } = await askedFor(ctx);
     if (!method || choices.length === 0) return seeOther(ctx, onward);
-    // Allow redirects to clients: the target may be an authorization request.
+    // Allow redirects to clients, because the target may be an authorization request.
     await kit.pageToClient(ctx, async () => {});
     const fields = [
       { name: METHOD, value: method.id },
@@ -253,16 +252,14 @@ export function firstSignInPage(parts: {
 
 interface Choice {
   readonly name: string;
-  /** What can be ended, such as `Your connected app`. */
   readonly what: Message;
   readonly value?: string;
-  /** For a sign-in method: the time when it was added. */
+  /** When a sign-in method was added. */
   readonly since?: Date;
-  /** True if this link may not end this entry, which then has no checkbox. */
+  /** True if this link must not end it, so that there is no checkbox. */
   readonly isKept?: boolean;
 }
 
-/** Returns a checkbox to end something that gives access to the account, such as a passkey or a client. */
 const asChoice = ({ name, what, value = 'yes', since, isKept = false }: Choice, form: URLSearchParams) => ({
   name,
   what,
@@ -282,5 +279,5 @@ const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
   what: message(kind === 'passkey' ? 'ending.passkey' : 'ending.provider', { label }),
 });
 
-/** Accepts only a path of this service, because the same store also keeps other drafts of this user. */
+/** Accepts only a path of this service, because the value comes from a store that has other drafts, too. */
 const isOurs = (onward: unknown): onward is string => typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

@@ -1,4 +1,4 @@
-/** Checks a sign-in: with a passkey, with a password, or by redirecting to a provider. */
+/** Checks a sign-in with a passkey or a password, or redirects the user to a provider. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
@@ -19,7 +19,7 @@ type Attempt =
   | {
       readonly email: string;
       readonly problem: Text;
-      /** True if the problem concerns the typed email address or password. */
+      /** True if the typed email address or password is wrong. */
       readonly isTypedWrong?: boolean;
     }
   | {
@@ -42,7 +42,7 @@ export function createSignInAttempts(parts: AttemptParts) {
   const { kit, enabled, checkPassword, standings, signInMethods, activity } = parts;
   const { upstream, passkeys } = enabled;
 
-  /** @returns the account or a problem; undefined after a redirect to a provider. */
+  /** @returns the account or a problem; undefined after a redirect to a provider */
   async function attempt(ctx: Context, purpose: SignInPurpose): Promise<Attempt | undefined> {
     const form = formOf(ctx);
     const answer = form.get(PASSKEY_FIELD);
@@ -55,7 +55,7 @@ export function createSignInAttempts(parts: AttemptParts) {
     const password = form.get('password') ?? '';
     const providerId = form.get(PROVIDER_FIELD);
     if (providerId !== null) {
-      // Drop the client's hint if the provider must ask who signs in, because the hint names the previous user.
+      // Drop the client's `login_hint` if the provider must ask who signs in, because it may name the previous user.
       const loginHint = upstream.asksWho(ctx, providerId) ? undefined : purpose.loginHint;
       await upstream.begin(ctx, providerId, { ...purpose, loginHint });
       return undefined;
@@ -79,7 +79,7 @@ export function createSignInAttempts(parts: AttemptParts) {
     return message('sign-in.password-too-weak', { methods: anyStrongOf(await signInMethods.of(id)) });
   }
 
-  /** Returns why the user must sign in again: the last method was too weak (sign_in.require). */
+  /** Returns why a signed-in user must sign in again, if the last method was too weak for `sign_in.require`. */
   async function whySignInAgain(ctx: Context): Promise<{ readonly problem?: Text }> {
     const visitor = await kit.signedInOf(ctx);
     if (visitor?.standing.is !== 'must use') return {};
@@ -92,7 +92,7 @@ export function createSignInAttempts(parts: AttemptParts) {
   return { attempt, whySignInAgain };
 }
 
-/** Returns the names of the strong methods of a user who needs more than a password; empty for other users. */
+/** Names the strong methods of a user who needs one. Returns an empty text for a user for whom a password is enough. */
 export type NeededMethods = (account: Pick<Account, 'id'>, isOfMailedLink?: boolean) => Promise<Text>;
 
 export const createNeededMethods =
@@ -102,16 +102,15 @@ export const createNeededMethods =
   }): NeededMethods =>
   async ({ id }, isOfMailedLink = false) => {
     const standing = await parts.standings.wouldBe(byPassword(id));
-    // A password that is set through a mailed link ends the grace period.
+    // Setting a password by a mailed link ends the grace period.
     const isNeeded = standing.is === 'must use' || (isOfMailedLink && standing.is === 'warned');
     return isNeeded && standing.hasStrongMethod ? anyStrongOf(await parts.signInMethods.of(id)) : '';
   };
 
-/** Names a sign-in method within a sentence. */
 const nameOfMethod = ({ kind, label }: Pick<LinkedMethod, 'kind' | 'label'>): Text =>
   kind === 'passkey' ? message('sign-in.the-passkey', { name: label }) : label;
 
-/** Returns the names of the strong methods among these as one text; empty if there are none. */
+/** Returns a text such as `A or B`, which is empty if none of the methods is strong. */
 export function anyStrongOf(methods: readonly LinkedMethod[]): Text {
   const [one = '', ...others] = methods.filter(({ isStrong }) => isStrong).map(nameOfMethod);
   return others.reduce((first, second) => message('sign-in.or-method', { first, second }), one);

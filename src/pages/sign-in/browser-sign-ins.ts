@@ -1,4 +1,4 @@
-/** Signs users in and records every sign-in, with any method. */
+/** Signs users in, and records the sign-in. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import type { Activity } from '../../accounts/activity/activity.ts';
@@ -11,10 +11,8 @@ import { requestOrigin } from '../page.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { NamedProvider } from './upstream-providers.ts';
 
-/** The method of a re-authentication in the session. */
 export type ConfirmationMethod = 'password' | { readonly passkey: Passkey };
 
-/** The method of a sign-in: a password, a passkey, a one-time link or a provider. */
 export type UsedMethod =
   | ConfirmationMethod
   | { readonly link: LinkPurpose }
@@ -39,7 +37,7 @@ export function createBrowserSignIns(parts: {
       origin: requestOrigin(ctx),
     });
 
-  /** Sends this mail even for a known browser or without a session, because the link is new. */
+  /** Informs the user by mail that a provider was linked, even if the browser is known. */
   function mailNewLink(ctx: Context, { id }: Account, used: UsedMethod): void {
     if (isNewLink(used)) mail?.notify(id, 'account_linked', { origin: requestOrigin(ctx), about: used.label });
   }
@@ -55,14 +53,14 @@ export function createBrowserSignIns(parts: {
   }
 
   return {
-    /** Records a sign-in, counts it, and informs the user by mail if the browser is new. */
+    /** Records and counts a sign-in, and informs the user by mail if the browser is unknown. */
     record,
 
     /**
-     * Starts a session, and records the sign-in.
+     * Starts a session and records the sign-in.
      *
-     * @param how.isMailed true if another mail informs the user
-     * @returns false if the session has ended before it began
+     * @param how.isMailed true if another mail informs the user about this sign-in
+     * @returns false if all sessions of the account were ended meanwhile
      */
     async signIn(
       ctx: Context,
@@ -77,10 +75,10 @@ export function createBrowserSignIns(parts: {
       return true;
     },
 
-    /** Marks this browser as known: it gets a limit of its own for failed attempts. The user need not be signed in. */
+    /** Gives this browser a separate limit for failed attempts. The user need not be signed in. */
     rememberBrowser: devices.remember,
 
-    /** Records a re-authentication, as a sign-in with the detail `confirmation`. @returns false if the session ended */
+    /** Records a re-authentication. @returns false if the session has ended */
     async confirm(ctx: Context, account: Account, came: Method | UpstreamSignIn, used: UsedMethod): Promise<boolean> {
       if (!(await sessions.confirm(ctx, account, came))) return false;
       mailNewLink(ctx, account, used);
@@ -90,9 +88,9 @@ export function createBrowserSignIns(parts: {
     },
 
     /**
-     * Keeps this browser signed in after a change that has ended every session.
+     * Keeps this browser signed in after a change that has ended all sessions.
      *
-     * @param change the event that is mailed to the user; a new password also counts as a re-authentication
+     * @param change the event of which a mail informs the user; a new password is also a re-authentication
      */
     async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
       if (change?.what === 'password_changed') await sessions.confirm(ctx, account, 'password', 1);
@@ -110,7 +108,6 @@ interface Change extends Pick<MailedEvent, 'about' | 'more'> {
 const isNewLink = (used: UsedMethod): used is NamedProvider & { readonly isNewLink: true } =>
   typeof used === 'object' && 'isNewLink' in used && used.isNewLink;
 
-/** Returns the details for the activity log. */
 function describe(used: UsedMethod): Details {
   if (used === 'password') return { method: used };
   if ('passkey' in used) return { method: 'passkey', ...detailsOf(used.passkey) };

@@ -1,6 +1,6 @@
 /**
- * `POST /oauth/token/refresh`: extends the browser session while a user works on our pages. This is not an OAuth
- * endpoint, so it refuses requests that look like OAuth.
+ * `POST /oauth/token/refresh`: extends the browser session while a user works on a page. This is not an OAuth endpoint,
+ * so it refuses requests that look like OAuth requests.
  */
 import type { Context, Middleware } from 'koa';
 import type { Answer, NextStep, Step } from '../../base/answer.ts';
@@ -31,7 +31,7 @@ export function refreshSession(
   ];
 }
 
-/** Refuses a JSON body, because a request with one was meant for the token endpoint. */
+/** A request with a JSON body was meant for the token endpoint. */
 function refuseOtherBodies(ctx: Context, next: NextStep): Promise<Answer> {
   if (ctx.is('json')) throw notOAuth();
   return next();

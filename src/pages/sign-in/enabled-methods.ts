@@ -1,12 +1,12 @@
-/** The sign-in methods of this service, according to the settings. */
+/** The sign-in methods that the settings enable. */
 import type { PasskeySignIns } from './passkey-sign-ins.ts';
 import type { UpstreamSignIns } from './upstream-providers.ts';
 
 export interface EnabledMethods {
   readonly passwords: boolean;
-  /** Undefined if the service sends no mail or does not use passwords. */
+  /** Undefined if the service sends no mail or has no passwords. */
   readonly forgotPasswordUrl: string | undefined;
   readonly upstream: UpstreamSignIns;
-  /** Undefined if users cannot sign in with a passkey. */
+  /** Undefined for a service without passkeys. */
   readonly passkeys: PasskeySignIns | undefined;
 }

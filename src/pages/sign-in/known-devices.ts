@@ -1,4 +1,4 @@
-/** Remembers the browsers of an account, so that failed attempts by strangers do not block the user's own browsers. */
+/** Recognizes the browsers of an account, so that failed attempts of attackers do not block the user's browsers. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
@@ -9,7 +9,7 @@ import { ownCookie } from '../own-cookie.ts';
 export type KnownDevices = ReturnType<typeof createKnownDevices>;
 
 const LIFETIME_SECONDS = 180 * 86_400;
-/** Maximum number of accounts per browser, the latest sign-in first. Older ones are dropped. */
+/** Maximum number of accounts in the cookie of a browser. The account with the oldest sign-in is dropped. */
 const MAX_ACCOUNTS = 5;
 const ENTRY = /^(acc_[A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
@@ -22,12 +22,12 @@ interface Entry {
 }
 
 /**
- * Device cookies as OWASP describes them: account, nonce and time with a MAC. The MAC also covers the account's session
- * generation, so the cookie becomes invalid when the password is changed or all sessions are ended.
+ * OWASP's device cookies, which contain an account, a nonce, a time and a MAC. The MAC also covers the session
+ * generation of the account, so the cookie becomes invalid when the password is changed or all sessions are ended.
  */
 export function createKnownDevices(parts: {
   issuer: string;
-  /** The first key signs; cookies signed with any of the keys are accepted. */
+  /** The first key signs, and all keys verify. */
   keys: readonly [string, ...string[]];
   clock: Clock;
   isShared: (address: string) => boolean;
@@ -38,7 +38,7 @@ export function createKnownDevices(parts: {
   const seals = createSeals('device', keys);
   const withGeneration = (said: string, { sessionGeneration }: Account): string => `${said}.${sessionGeneration}`;
 
-  // Ignore the cookie on a shared terminal, because it may be another user's.
+  // Ignore the cookie on a shared terminal, because it may belong to another user.
   const entriesOf = (ctx: Context): Entry[] =>
     ((!isShared(ctx.ip) && cookie.get(ctx)) || '').split('~', MAX_ACCOUNTS).flatMap((text) => {
       const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
@@ -46,7 +46,7 @@ export function createKnownDevices(parts: {
     });
 
   return {
-    /** Call this after each authentication: with a password, a passkey, a one-time link or a provider. */
+    /** Call this after each authentication, with any method. */
     remember(ctx: Context, account: Account): void {
       if (isShared(ctx.ip)) return;
       const said = `${account.id}.${randomId('', 22)}.${epochSeconds(clock)}`;
@@ -56,10 +56,10 @@ export function createKnownDevices(parts: {
       cookie.set(ctx, kept.join('~'), LIFETIME_SECONDS);
     },
 
-    /** True if the browser sent a device cookie for any account; its MAC is not verified. */
+    /** True if the browser has sent a device cookie for any account. Its MAC is not verified. */
     claims: (ctx: Context): boolean => entriesOf(ctx).length > 0,
 
-    /** Returns the identifier of this browser if its cookie for the account is valid. */
+    /** Returns an identifier of this browser, if its cookie for the account is valid. */
     find(ctx: Context, account: Account): string | undefined {
       const entry = entriesOf(ctx).find(({ accountId }) => accountId === account.id);
       if (!entry || entry.since + LIFETIME_SECONDS <= epochSeconds(clock)) return undefined;

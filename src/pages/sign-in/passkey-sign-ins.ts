@@ -1,4 +1,4 @@
-/** Signs in with passkeys: the options for the browser, and the check of the browser's answer. */
+/** Makes the options with which a browser uses or creates a passkey, and checks the browser's answer. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
@@ -18,10 +18,10 @@ import { originInSession, requestOrigin, visitorIn } from '../page.ts';
 import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 import type { MayAdd } from './sign-in-policy.ts';
 
-/** The form field in which our script sends the answer of the browser. */
+/** The form field in which the page's script sends the browser's answer. */
 export const PASSKEY_FIELD = 'passkey';
 
-/** The URLs from which the script fetches the options for the browser. */
+/** The URLs from which the page's script fetches the options. */
 export const PASSKEY_OPTIONS = {
   signIn: '/passkey-options/sign-in',
   confirm: '/passkey-options/confirm',
@@ -36,17 +36,17 @@ export interface UsedPasskey {
 export type PasskeySignIns = ReturnType<typeof createPasskeySignIns>;
 
 interface NewPasskey {
-  /** The browser's answer. */
+  /** The answer of the browser, as JSON. */
   readonly answer: string;
   readonly name: string;
 }
 
-/** Why a passkey is refused, or not added: the texts `passkey.…`. */
+/** Why a passkey is refused or not added. Each reason has a text with the key `passkey.…`. */
 type Why = 'over' | 'gone' | 'copied' | 'wrong' | 'another' | 'suspended' | 'full' | 'known';
 
-/** What is known about a refused passkey, for the log and the activity log. */
+/** What the logs say about a refused passkey. */
 interface About {
-  /** The reason, for the service's log. */
+  /** The reason in the log of the service. */
   readonly reason?: string;
   /** The account in whose activity log the refusal is recorded. */
   readonly account?: Account;
@@ -77,7 +77,7 @@ export function createPasskeySignIns(parts: {
   const { issuer, limits, secrets } = settings;
   const ceremonies = createCeremonies(issuer, ownText(settings.brand.name));
   const challenges = createChallenges({ clock, browserOf, keys: secrets.cookieKeys });
-  /** Counts refused answers per network. */
+  /** Limits refused answers for each network. */
   const failures = parts.createAttemptLimit({
     name: 'passkey_failures',
     attempts: limits.signInFailuresPerAddress,
@@ -107,13 +107,13 @@ export function createPasskeySignIns(parts: {
     return message(`passkey.${why}`);
   }
 
-  /** Returns the browser's answer if its challenge was made for this browser and purpose. */
+  /** Returns the answer if its challenge was made for this browser and this purpose. */
   function ownAnswer(ctx: Context, purpose: Purpose, text: string): Answer | undefined {
     const answer = answerFrom(text);
     return challenges.isOurs(ctx, purpose, answer.challenge) ? answer : undefined;
   }
 
-  /** Refuses an answer that is not valid; rethrows all other errors. */
+  /** Refuses an invalid answer, and throws all other errors again. */
   async function refusingWrong<Result>(ctx: Context, work: () => Promise<Result>): Promise<Result | Message> {
     try {
       return await work();
@@ -128,7 +128,7 @@ export function createPasskeySignIns(parts: {
   return {
     has: ({ id }: Account) => passkeys.has(id),
 
-    /** Returns options of `PublicKeyCredential` as JSON. */
+    /** Returns the options for `PublicKeyCredential` as JSON. */
     optionsToSignIn: (ctx: Context) => ceremonies.requestOptions(challenges.make(ctx, 'sign in')),
 
     async optionsToConfirm(ctx: Context, { id }: Account) {
@@ -144,10 +144,10 @@ export function createPasskeySignIns(parts: {
     },
 
     /**
-     * Checks an answer. Returns the account and passkey, or a message for the user with the status of the refusal: 401,
-     * or 429 after too many refusals. A correct answer is accepted despite any limit (attempt-limits.ts).
+     * Returns the account and the passkey, or a message for the user. For a message, sets the status 401, or 429 after
+     * too many refusals. A correct answer is accepted whatever the limits say (attempt-limits.ts).
      *
-     * @param confirms the account that must re-authenticate: passkeys of other accounts are refused
+     * @param confirms the account that must re-authenticate; a passkey of another account is refused
      */
     check(ctx: Context, text: string, confirms?: Account): Promise<UsedPasskey | Message> {
       return refusingWrong(ctx, async () => {
@@ -177,7 +177,7 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    /** Stores a new passkey and informs its user by mail; returns a message like `check` if the passkey is refused. */
+    /** Stores a new passkey and informs its user by mail. Returns a message, as `check` does, if it is refused. */
     add(ctx: Context, { id: accountId }: Account, { answer: text, name }: NewPasskey): Promise<Passkey | Message> {
       return refusingWrong(ctx, async () => {
         const answer = ownAnswer(ctx, `add ${accountId}`, text);
@@ -194,7 +194,7 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    /** True if a passkey was created or used in this browser. The cookie is not proof of anything. */
+    /** True if the browser says in a cookie that a passkey was created or used in it, which proves nothing. */
     isKnownIn: (ctx: Context): boolean => cookie.get(ctx) !== undefined,
   };
 }

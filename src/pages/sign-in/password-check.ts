@@ -1,4 +1,4 @@
-/** Checks a password that was typed on one of our pages; counts and records failures. */
+/** Checks a password that was typed on a page, and counts and records failures. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import type { Account } from '../../accounts/account.ts';
@@ -15,17 +15,17 @@ import type { KnownDevices } from './known-devices.ts';
 interface Credentials {
   readonly email: string;
   readonly password: string;
-  /** The signed-in account, if any: the correct password of another account is then refused, too. */
+  /** The signed-in account, if any. The correct password of another account is then refused. */
   readonly accountId?: string;
 }
 
 /**
- * Returns the account, or a message for the user, which is the same for a wrong email address and a wrong password.
- * Sets the status of a refusal: 401; or 429 or 503, with `Retry-After`, if the password was not checked.
+ * Returns the account, or a message for the user, which is the same for a wrong email address and a wrong password. For
+ * a message, sets the status 401, or 429 or 503 with `Retry-After` if the password was not checked.
  */
 export type PasswordCheck = (ctx: Context, credentials: Credentials) => Promise<Account | Message>;
 
-/** Counts password checks. `busy`: too many requests came at once, so the password was not checked. */
+/** Counts password checks. `busy` means that a password was not checked because of too many requests at once. */
 export interface PasswordOutcomes {
   passwordChecked(outcome: 'succeeded' | 'failed' | 'throttled' | 'busy'): void;
 }
@@ -42,14 +42,14 @@ export interface PasswordCheckParts {
   readonly forgotPasswordUrl: string | undefined;
 }
 
-/** Sets the status 429 or 503, with `Retry-After`. @returns the message for the user */
+/** Sets the status 429 or 503 with `Retry-After`. @returns the message for the user */
 export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): Message {
   ctx.status = isOwn ? 429 : 503;
   ctx.set('Retry-After', String(seconds));
   return message(isOwn ? 'sign-in.too-many-here' : 'sign-in.busy');
 }
 
-/** Returns why a new password is refused. @throws the error if it is a different refusal */
+/** Returns why a new password is refused. @throws any other refusal */
 export function passwordProblem(error: Refusal): Message {
   const [problem] = error.problems;
   if (error.code !== 'password_refused' || !problem) throw error;
@@ -60,7 +60,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
   const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
   const sendsMail = String(parts.forgotPasswordUrl !== undefined);
 
-  /** Looks up the account only if there is a device cookie, so that the response time reveals nothing to strangers. */
+  /** Looks up the account only if there is a device cookie: the response time must not tell others if it exists. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
     const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
     return account && devices.find(ctx, account);
@@ -68,7 +68,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
 
   function refuse(ctx: Context, email: string, over: TooManySignIns): Message {
     outcomes.passwordChecked('throttled');
-    // Log once per window; otherwise a stranger could fill the log.
+    // Log only once in a window, because an attacker could fill the log.
     if (over.isFirst) inBackground(logLimit(ctx, email, over));
     ctx.status = 429;
     ctx.set('Retry-After', String(over.seconds));
@@ -85,7 +85,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     log.warn(about, 'too many failed sign-ins: more are refused for a while');
   }
 
-  /** @returns the id of the account, if there is one. */
+  /** @returns the id of the account, if there is one with this email address */
   async function recordAbout(
     ctx: Context,
     email: string,
@@ -97,7 +97,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     return accountId;
   }
 
-  /** Does not await: the response time must not reveal whether the account exists. */
+  /** Does not await `work`, because the response time must not reveal whether the account exists. */
   function inBackground(work: Promise<unknown>): void {
     work.catch((err: unknown) => log.warn({ err }, 'the result of a sign-in could not be recorded'));
   }
@@ -112,7 +112,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
     if ('limit' in attempt) return refuse(ctx, email, attempt);
     const rank = device === undefined ? 'stranger' : 'known';
     const outcome = await signIn({ rank, email, address, password }).catch((error: unknown) => {
-      // Do not await: if the store is unavailable, the user would wait for it twice.
+      // Do not await this, because the user would wait twice for a store that does not answer.
       inBackground(attempt.cancel());
       throw error;
     });
@@ -137,18 +137,18 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
       const isOwn = error instanceof AccountBusy;
       const busy = isOwn ? new TooManyPasswords({ isOwn }) : error;
       if (!(busy instanceof TooManyPasswords)) throw error;
-      // Count `busy` only for attempts on many accounts, because only then would more processors help.
+      // Count `busy` only if many accounts cause the load, because only then would more processors help.
       outcomes.passwordChecked(isOwn ? 'throttled' : 'busy');
       return sayBusy(ctx, busy);
     }
   };
 }
 
-/** The check of a service without passwords. */
+/** The password check of a service without passwords. */
 export const refusePasswords: PasswordCheck = async (ctx) => {
   ctx.status = 403;
   return message('sign-in.no-passwords');
 };
 
-/** True if the password was not checked, because of a limit or the load. */
+/** True if a limit or too much load has prevented the check of the password. */
 export const isPaused = ({ status }: Context): boolean => status === 429 || status === 503;

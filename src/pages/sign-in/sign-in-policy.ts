@@ -1,4 +1,4 @@
-/** Lets users satisfy the requirement of `sign_in.require`, and continue afterwards. */
+/** Leads users to the sign-in method that the setting `sign_in.require` requires, and continues afterwards. */
 import type { Context } from 'koa';
 import { SessionEnded } from '../../accounts/activity/activity.ts';
 import type { RequireMayAdd } from '../../accounts/sign-in-methods.ts';
@@ -8,25 +8,24 @@ import { mayAct, type Standings } from '../../provider/standings.ts';
 import { foundVisitor, type Visitor } from '../page.ts';
 import type { WaitingSignIn } from './waiting-sign-in.ts';
 
-/** Where users add a sign-in method; after the grace period they can open no other profile page. */
+/** The page on which users add a strong method. After the grace period, they can open hardly any other profile page. */
 export const STRONG_SIGN_IN = '/profile/stronger-sign-in';
 
-/** Paths that stay open after the grace period, only for users who have no strong method yet. */
+/** Paths that users without a strong method can still open after the grace period. */
 const OPEN_WITHOUT: readonly string[] = [
   '/profile/security/ways',
   '/profile/security/passkeys/new',
   '/passkey-options/add',
 ];
 
-/** True if the visitor may act, or if the path is needed to add a first strong method. */
+/** True if the user may act, or needs the path to add a first strong method. */
 export const isOpenTo = ({ path }: Context, { standing }: Visitor): boolean =>
   mayAct(standing) || path === STRONG_SIGN_IN || (standing.is === 'must add' && OPEN_WITHOUT.includes(path));
 
 /**
- * If a requirement was pending, records the strong method that was just added as a proof of the session.
+ * Records a strong method that was just added as a proof of the session, if the user needed one.
  *
- * @returns where a user continues whose grace period had ended: the authorization that waited, or the profile.
- *   Undefined for all other users, who stay on their page
+ * @returns the URL at which a user continues whose grace period had ended; undefined for all other users
  */
 export type ContinueIfSatisfied = (ctx: Context, came: Method | UpstreamSignIn) => Promise<string | undefined>;
 
@@ -38,14 +37,14 @@ export const createContinueIfSatisfied =
   }): ContinueIfSatisfied =>
   async (ctx, came) => {
     const { account, standing } = foundVisitor(ctx) ?? {};
-    // If the sign-in at a newly linked provider was not strong, leave the session as it is.
+    // The sign-in at a newly linked provider need not have been strong.
     const isWeak = typeof came === 'object' && !isStrongSignIn(came, parts.providers);
     if (!account || !standing || standing.is === 'free' || isWeak) return undefined;
     await parts.sessions.confirm(ctx, account, came);
     return mayAct(standing) ? undefined : ((await parts.waiting.restart(ctx)) ?? '/profile');
   };
 
-/** Refuses a new method for a session that must use a strong one, even if another browser is adding that one now. */
+/** Refuses to add a method in a session that must first use a strong method, even one that was added just now. */
 export type MayAdd = (session: BrowserSession) => RequireMayAdd;
 
 export const createMayAdd =

@@ -1,4 +1,4 @@
-/** `/login`, and the sign-in step of an authorization request: who is this user? */
+/** `/login`, and the sign-in step of an authorization request. */
 import type { Context } from 'koa';
 import { type Message, message, type Text } from '../../base/message.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
@@ -27,35 +27,31 @@ declare module '../view-data.ts' {
 interface SignInView {
   readonly action: string;
   readonly email: string;
-  /** The text of an alert about the last attempt; undefined at the first attempt. */
+  /** What went wrong at the last attempt. */
   readonly problem?: Text;
-  /** True if the problem concerns the typed email address or password. */
+  /** True if the typed email address or password is wrong. */
   readonly isTypedWrong?: boolean;
-  /** The client that redirected the user here, if any. */
+  /** The client that has redirected the user here, if any. */
   readonly client?: { readonly name: string };
-  /** True to show a button that returns to the client: `name="decision" value="deny"`. */
+  /** True if the page has a button that denies the authorization and returns to the client. */
   readonly cancel?: boolean;
-  /** What an earlier page did, such as setting a password. */
+  /** What an earlier page has done, such as setting a password. */
   readonly notice?: Text | undefined;
   /** Undefined if the service sends no mail. */
   readonly forgotPasswordUrl?: string;
-  /** The identity providers; the page has a button for each. */
   readonly providers: readonly NamedProvider[];
   readonly providerField: string;
   readonly passwords: boolean;
-  /** Undefined if the service does not offer passkeys. */
+  /** Undefined for a service without passkeys. */
   readonly passkeyOptionsUrl: string | undefined;
 }
 
-/** The fields that are the same on every sign-in page. */
 type Same = 'providers' | 'providerField' | 'passwords' | 'passkeyOptionsUrl';
 
-/** The default target after a sign-in. */
 const HOME = '/profile';
 
 export type SignInSteps = ReturnType<typeof createSignInSteps>;
 
-/** The handlers of `/login`, and of the sign-in step of an authorization request. */
 export function createSignInSteps(
   parts: AttemptParts & {
     readonly kit: PageKit;
@@ -73,7 +69,7 @@ export function createSignInSteps(
   const { attempt, whySignInAgain } = createSignInAttempts(parts);
 
   async function draw(ctx: Context, view: Omit<SignInView, Same>): Promise<void> {
-    // The forms of the page can redirect to a provider, and from there to any site.
+    // The forms of the page can redirect to a provider, which can redirect to any site.
     if (providers.length > 0) await kit.pageToClient(ctx, async () => {});
     await kit.render(ctx, 'sign-in', {
       providers,
@@ -89,7 +85,7 @@ export function createSignInSteps(
     });
   }
 
-  /** Returns the email address and the notice that the page before the redirect has stored. */
+  /** Returns what the previous page has stored before it redirected here. */
   async function arrival(ctx: Context): Promise<{ email: string; notice?: Text }> {
     const email = await formDrafts.find(ctx, 'email', ctx.query.form, undefined);
     const notice = await kit.notices.take(ctx);
@@ -97,8 +93,8 @@ export function createSignInSteps(
   }
 
   /**
-   * Returns the provider to redirect to if it is the only choice. Returns undefined after a failed sign-in, if the
-   * provider must ask who signs in, and if a passkey was created or used in this browser.
+   * Returns the only provider, to which the browser is redirected at once. Returns undefined after a failed sign-in, if
+   * the provider must ask who signs in, or if a passkey was created or used in this browser.
    */
   function directProvider(ctx: Context): { readonly id: string } | undefined {
     if (ctx.query[CHOOSE] !== undefined || ctx.method !== 'GET') return undefined;
@@ -132,12 +128,11 @@ export function createSignInSteps(
     seeOther(ctx, target.url);
   }
 
-  /** Answers `GET /interaction/:uid` while the interaction waits for a sign-in. */
   async function showFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { uid, client, loginHint = '' } = pending;
     waiting.begin(ctx, uid);
     const asked = await whySignInAgain(ctx);
-    // If a sign-in was too weak, show the form: a redirect to the provider would loop forever.
+    // Show the form if the last sign-in was too weak, because a redirect to the provider would loop forever.
     const provider = asked.problem === undefined ? directProvider(ctx) : undefined;
     if (provider) return upstream.begin(ctx, provider.id, purposeOf(pending));
     const { email, ...arrived } = await arrival(ctx);
@@ -145,7 +140,6 @@ export function createSignInSteps(
     await draw(ctx, { action: ctx.path, client, cancel: true, ...known });
   }
 
-  /** Answers `POST /interaction/:uid` while the interaction waits for a sign-in. */
   async function submitFor(ctx: Context, pending: PendingSignIn): Promise<void> {
     const { client } = pending;
     if (formOf(ctx).get('decision') === 'deny') {
@@ -159,12 +153,12 @@ export function createSignInSteps(
     }
     const { account, came, method, standing } = outcome;
     if (standing.is === 'must add') {
-      // The interaction continues to wait until the user has added a stronger method.
+      // The interaction waits until the user has added a strong method.
       await signIns.signIn(ctx, account, method, came);
       return seeOther(ctx, STRONG_SIGN_IN);
     }
     const onward = await interactions.signIn(ctx, account, method);
-    // Record nothing if another click has finished the interaction, or it has expired: then no user was signed in.
+    // If the interaction was answered already or has expired, no user was signed in, so record nothing.
     if (onward !== ctx.path) await signIns.record(ctx, account, came);
     waiting.end(ctx);
     seeOther(ctx, onward);
@@ -189,7 +183,7 @@ const purposeOf = ({ uid, isAgain, loginHint }: PendingSignIn): SignInPurpose =>
   loginHint,
 });
 
-/** Returns the URL of the sign-in page, after which the user continues at `target`, with the kept form, if any. */
+/** @param target where the user continues after the sign-in @param form the name of a stored form draft */
 export function loginPath(target: string, form?: string): string {
   const query = new URLSearchParams({
     ...(target !== HOME && { return_to: target }),
@@ -207,7 +201,7 @@ function targetOf(ctx: Context): { url: string; loginPath: string } {
   return { url: `${path}?form=${form}`, loginPath: loginPath(path, form) };
 }
 
-/** Accepts only a path below the profile; any other target becomes the profile itself. */
+/** Accepts only a path of a profile page. Any other target is replaced by the profile itself. */
 function pathOfOurs(target: unknown): string {
   const isOurs = typeof target === 'string' && /^\/profile(\/[A-Za-z0-9_/-]*)?$/.test(target);
   return isOurs ? target : HOME;

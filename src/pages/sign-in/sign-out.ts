@@ -1,4 +1,4 @@
-/** `/logout`: ends the session of this browser only; connected clients stay connected. */
+/** `/logout`: ends the session of this browser. Connected clients stay connected. */
 import type { Context } from 'koa';
 import { message, type Text } from '../../base/message.ts';
 import type { NetworkCheck } from '../../base/network-address.ts';
@@ -14,24 +14,23 @@ declare module '../view-data.ts' {
   interface ViewData {
     readonly 'sign-out': { readonly account: AccountSummary };
     readonly 'signed-out': {
-      /** The names of the providers where the previous user may still be signed in. */
+      /** The names of the providers at which the previous user may still be signed in. */
       readonly providers: readonly string[];
-      /** A sentence after the user has chosen to forget this computer. */
+      /** Present if the user has chosen that this computer is forgotten. */
       readonly notice?: Text | undefined;
     };
   }
 }
 
 /**
- * Removes our pages from the browser's stores before another user comes. Without `"cookies"`, because that would also
- * delete the cookies of all other sites below the same registered domain, and our own cookie by which the account knows
- * this browser.
+ * Removes the pages from the browser's stores before another user comes. Does not include `"cookies"`, which would also
+ * delete the cookies of all other sites below the same registered domain, and the cookie of a known browser.
  */
 const CLEARED = '"cache", "storage"';
 
-/** Cookies that show nothing about the user. `ask_who` makes the sign-ins of `upstream` ask who signs in. */
+/** Cookies that show nothing about the user. `ask_who` makes providers ask who signs in next. */
 const KEPT_ON_SHARED_TERMINAL = ['ask_who', 'device', 'form', 'language', 'passkey', 'upstream'];
-/** `browser` is needed to find unfinished forms: a sign-out must not lose what was typed. */
+/** `browser` is needed to find form drafts, so that a sign-out does not lose what was typed. */
 const KEPT_BY_SIGN_OUT = [...KEPT_ON_SHARED_TERMINAL, 'browser'];
 const KEPT_BY_FORGET = ['ask_who'];
 const FORGOTTEN = message('signed-out.forgotten');
@@ -40,13 +39,13 @@ export function signOutPage(parts: {
   readonly kit: PageKit;
   readonly issuer: string;
   readonly sessions: Pick<BrowserSessions, 'signOut'>;
-  /** True for an address in `sessions.shared_terminals`. */
+  /** True for an address in the setting `sessions.shared_terminals`. */
   readonly isShared: NetworkCheck;
   readonly upstream: Pick<UpstreamSignIns, 'askWho' | 'providers'>;
 }): Route[] {
   const { kit, issuer, sessions, isShared, upstream } = parts;
 
-  /** Asks for confirmation, because any site can link to this page; or says that the user is signed out. */
+  /** Asks a signed-in user to confirm, because any site can link to this page. */
   async function show(ctx: Context): Promise<void> {
     const visitor = await kit.signedInOf(ctx);
     if (visitor) return kit.render(ctx, 'sign-out', { account: visitor.account });
@@ -55,12 +54,12 @@ export function signOutPage(parts: {
   }
 
   async function submit(ctx: Context): Promise<void> {
-    // Sign out even if PostgreSQL does not say who is signed in, because the form belongs to this browser.
+    // Sign out even if PostgreSQL is unavailable and the user is unknown, because the form belongs to this browser.
     const visitor = await kit.signedInOf(ctx).catch(() => undefined);
-    // If the form was rendered for another user, ask again with the name of the current user.
+    // If the form was rendered for another user, show the page again with the name of the current user.
     if (visitor && kit.formSession(ctx, visitor) === 'somebody else') return seeOther(ctx, ctx.path);
     const isForgotten = formOf(ctx).has('forget');
-    // Begin with what cannot fail: the next user of this computer must not find what this user left.
+    // Clear the browser before any work that can fail, because the next user must not find what this user has left.
     ctx.set('Clear-Site-Data', CLEARED);
     const kept = isShared(ctx.ip) ? KEPT_ON_SHARED_TERMINAL : KEPT_BY_SIGN_OUT;
     clearOwnCookies(ctx, issuer, isForgotten ? KEPT_BY_FORGET : kept);

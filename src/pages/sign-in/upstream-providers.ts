@@ -1,51 +1,51 @@
-/** What pages need to know about the identity providers: their buttons, and how a sign-in starts. */
+/** What pages need to know about sign-ins with identity providers. */
 import type { Context } from 'koa';
 import type { Account } from '../../accounts/account.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { get, type Route } from '../routes.ts';
 
-/** The name of the buttons for providers. Their value is the id of a provider. */
+/** The name of the buttons for providers, whose value is the id of the provider. */
 export const PROVIDER_FIELD = 'sign_in_with';
 
-/** A parameter of the sign-in pages: show the page even if there is only one sign-in method to choose. */
+/** With this query parameter, the sign-in page is shown even if a provider is the only sign-in method. */
 export const CHOOSE = 'choose';
 
 export const UPSTREAM_OUTCOMES = [
   'succeeded',
-  // Gatehouse refused: the account is missing, suspended or linked with another identity.
+  // Gatehouse refused the identity, because the account is missing, suspended or linked with another identity.
   'refused',
-  // The user cancelled at the provider.
+  // The user has cancelled the sign-in at the provider.
   'cancelled',
-  // The provider's answer proved nothing, or belonged to no pending sign-in of this browser.
+  // The provider's answer was invalid, or did not belong to a pending sign-in of this browser.
   'failed',
-  // The provider does not accept our client ID or secret.
+  // The provider did not accept the client ID or the client secret of Gatehouse.
   'misconfigured',
   'unavailable',
 ] as const;
 
 export interface UpstreamOutcomes {
   cameFromUpstream(provider: string, outcome: (typeof UPSTREAM_OUTCOMES)[number]): void;
-  /** At the start: creates the counters of each provider with 0, so that they appear in the metrics. */
+  /** Creates the counters of each provider with 0, so that they appear in the metrics from the start. */
   providersKnown(ids: readonly string[]): void;
 }
 
-/** Why a user is redirected to a provider, which decides what the provider's answer is used for. */
+/** The purpose for which a user is redirected to a provider. */
 export type Purpose = SignInPurpose | OwnPurpose;
 
 export interface SignInPurpose {
   readonly to: 'sign in';
-  /** The path of ours at which the user continues. */
+  /** The path of this service at which the user continues. */
   readonly target: string;
-  /** The interaction that waits for the sign-in. The user continues there instead of at `target`. */
+  /** The interaction that waits for the sign-in, at which the user continues instead of at `target`. */
   readonly interaction?: string;
-  /** True if the user must re-authenticate at the provider, even with an active session there. */
+  /** True if the provider must re-authenticate the user, even if the user has a session at the provider. */
   readonly isFresh: boolean;
   readonly loginHint?: string | undefined;
 }
 
 /**
- * The purpose of a signed-in user, who must complete it in the session that began it. `reset`: the user
- * re-authenticates to choose a new password.
+ * A purpose of a signed-in user, who must complete it in the same session. `reset` is a re-authentication to choose a
+ * new password.
  */
 export interface OwnPurpose {
   readonly to: 'confirm' | 'reset' | 'link';
@@ -61,19 +61,18 @@ export interface NamedProvider {
 
 export interface UpstreamSignIns {
   readonly providers: readonly NamedProvider[];
-  /** The providers whose sign-ins can satisfy `sign_in.require`. */
+  /** The providers whose sign-ins can satisfy the setting `sign_in.require`. */
   readonly strongMethods: readonly NamedProvider[];
-  /** The provider, if the service has only this one and no passwords, so that users need not choose. */
+  /** The provider of a service that has only one provider and no passwords, so that users need not choose. */
   readonly only: NamedProvider | undefined;
-  /** The providers linked with this account. */
+  /** Returns the providers that are linked to the account. */
   listMethods(account: Account): Promise<readonly NamedProvider[]>;
-  /** Makes the next sign-in with each provider in this browser ask who signs in. */
+  /** Makes each provider ask who signs in at the next sign-in in this browser. */
   askWho(ctx: Context): void;
-  /** True if this provider must still ask who signs in. The sign-in page then waits for a click on its button. */
+  /** True if the provider must ask who signs in, so that the sign-in page does not redirect there at once. */
   asksWho(ctx: Context, id: string): boolean;
-  /** Redirects the browser to the provider, or shows why that is not possible. */
+  /** Redirects the browser to the provider, or shows why this is not possible. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;
-  /** The handlers of each provider's paths. */
   readonly answers: readonly {
     readonly id: string;
     /** Handles `/login/<id>`. */
@@ -83,7 +82,6 @@ export interface UpstreamSignIns {
   }[];
 }
 
-/** The routes where each provider's sign-ins begin and return to. */
 export const upstreamPages = ({ answers }: Pick<UpstreamSignIns, 'answers'>): Route[] =>
   answers.flatMap(({ id, begin, finish }) => [
     get(`/login/${id}`, requireNavigation, begin),

@@ -1,4 +1,4 @@
-/** Completes the purpose for which a user was redirected to a provider. */
+/** Handles a user who returns from a provider, for the purpose for which the user was redirected there. */
 import type { Context } from 'koa';
 import { type Activity, SessionEnded } from '../../accounts/activity/activity.ts';
 import { type Identities, methodIdOf } from '../../accounts/identities/identities.ts';
@@ -18,7 +18,7 @@ import type { OwnPurpose, Purpose, SignInPurpose, UpstreamOutcomes } from '../si
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
 
-/** @param refuse shows the user why the identity is refused */
+/** @param refuse must show the user why the identity is refused */
 export type Arrive = (
   ctx: Context,
   provider: UpstreamProvider['settings'],
@@ -26,7 +26,6 @@ export type Arrive = (
   refuse: (reason: string) => Promise<void>,
 ) => Promise<void>;
 
-/** Where the user continues, or why the identity is refused. */
 type Arrival = { readonly path: string; readonly notice?: Message } | { readonly refused: string };
 
 interface Came<For extends Purpose> {
@@ -65,7 +64,7 @@ export function createArrival(parts: {
     return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(person.issuer), onward) };
   }
 
-  /** The user must still be signed in, in the session in which the redirect to the provider began. */
+  /** Refuses the user unless the session in which the redirect began is still signed in. */
   async function inSession(ctx: Context, came: Came<OwnPurpose>): Promise<Arrival> {
     const visitor = await parts.signedInOf(ctx);
     const { to, accountId, sessionUid } = came.purpose;
@@ -83,7 +82,7 @@ export function createArrival(parts: {
     { provider, person, purpose }: Came<OwnPurpose>,
     { account, session }: Visitor,
   ): Promise<Arrival> {
-    // The grace period may have ended while the user was at the provider.
+    // Check again, because the grace period may have ended while the user was at the provider.
     const mayAdd = parts.mayAdd(session);
     const outcome = await parts.linkIdentity(account, provider, person, originInSession(ctx), mayAdd);
     if (outcome === 'taken') return { refused: 'taken already' };
@@ -93,17 +92,17 @@ export function createArrival(parts: {
     return path === undefined ? { path: purpose.target, notice: linkedNotice(provider.label) } : { path };
   }
 
-  /** Re-authenticates the user: for the session, or once, to choose a new password. */
+  /** Re-authenticates the user, either for the session or only to choose a new password. */
   async function prove(ctx: Context, came: Came<OwnPurpose>, { account }: Visitor): Promise<Arrival> {
     const { provider, person, purpose } = came;
     const { target } = purpose;
     const { issuer, subject } = person;
-    // Only read the links: another user's identity must not be recorded as used, and a reset is no sign-in.
+    // Do not record a use of the identity, which may belong to another user, and a reset is no sign-in.
     const links = await identities.listOf(account.id);
     const own = links.find((one) => one.issuer === issuer && one.subject === subject);
     if (!own) return refuseAnother(ctx, came);
     if (purpose.to === 'reset') {
-      // A sign-in that is not strong must not recover an account that requires a strong one.
+      // A sign-in that is not strong must not set the password of an account that requires a strong sign-in.
       const { is } = await standings.wouldBe({ accountId: account.id, proofs: [proofOf(person, 0)] });
       if (is !== 'free') return { path: target, notice: NOT_ENOUGH };
       const { token } = await passwordLinks.make(account, 'confirmed', originInSession(ctx));
@@ -113,7 +112,7 @@ export function createArrival(parts: {
     if (!(await signIns.confirm(ctx, account, person, { ...provider, isNewLink }))) return { refused: 'signed out' };
     await identities.use(person);
     if (isNewLink) return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(issuer), target) };
-    // Without a notice if the target has a query: the form that is shown again says what to do.
+    // A target with a query shows a form again, which itself says what to do.
     return target.includes('?') ? { path: target } : { path: target, notice: CONFIRMED };
   }
 

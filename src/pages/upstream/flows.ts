@@ -1,4 +1,4 @@
-/** Pending sign-ins at providers. Each is bound to one browser, and its callback works only once. */
+/** Pending sign-ins at providers. Each is bound to one browser, and its callback is accepted only once. */
 import type { Context } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
@@ -17,15 +17,15 @@ export interface Begun {
 
 export type UpstreamFlows = ReturnType<typeof createUpstreamFlows>;
 
-/** The maximum time a user may take at the provider. */
+/** The maximum time that a user may take at the provider. */
 export const LONGEST_SECONDS = 600;
 const NAME = /^[A-Za-z0-9_-]{43}$/;
 
 export function createUpstreamFlows(parts: {
   readonly issuer: string;
-  /** Stores values for `LONGEST_SECONDS`, encrypted with a key that is derived from the name and the browser's id. */
+  /** Stores values for `LONGEST_SECONDS`. The name and the browser's id are needed to decrypt a value. */
   readonly kept: OneTimeValues;
-  /** Limits pending sign-ins per network, so that an attacker cannot fill the store. */
+  /** Limits pending sign-ins for each network, so that an attacker cannot fill the store. */
   readonly waiting: AttemptLimit;
 }) {
   const { issuer, kept, waiting } = parts;
@@ -36,7 +36,7 @@ export function createUpstreamFlows(parts: {
     return value !== undefined && NAME.test(value) ? value : undefined;
   };
 
-  /** Returns the id of this browser, which all its tabs share, and renews its cookie. */
+  /** Returns the id of this browser, which is the same in all tabs, and renews its cookie. */
   function ownBrowser(ctx: Context): string {
     const browser = browserOf(ctx) ?? randomId('', 43);
     cookie.set(ctx, browser, LONGEST_SECONDS);
@@ -46,25 +46,25 @@ export function createUpstreamFlows(parts: {
   const cancel = (ctx: Context): Promise<void> => waiting.refund(networkOf(ctx.ip));
 
   return {
-    /** Counts a new sign-in; call it before anything else. @returns the limit if too many sign-ins are pending. */
+    /** Counts a new sign-in. Call this before `keep`. @returns the exceeded limit if too many sign-ins are pending */
     begin: (ctx: Context): Promise<Over | undefined> => waiting.count(networkOf(ctx.ip)),
-    /** Undoes `begin` if the sign-in could not be started. */
+    /** Undoes `begin` after a failure. */
     cancel,
 
-    /** @param state a random name, 43 characters of `[A-Za-z0-9_-]`. */
+    /** @param state a random name: 43 characters of `[A-Za-z0-9_-]` */
     async keep(ctx: Context, state: string, begun: Begun): Promise<void> {
       await kept.store(ownBrowser(ctx), begun, state);
     },
 
     /**
-     * Returns the pending sign-in of this callback. Returns undefined in another browser, for another provider, after
-     * ten minutes, and for every callback but the first.
+     * Returns the pending sign-in to which the callback belongs. Returns undefined in another browser, for another
+     * provider, after ten minutes, and for every callback except the first.
      */
     async take(ctx: Context, provider: string): Promise<(Begun & { readonly state: string }) | undefined> {
       const { state } = ctx.query;
       const browser = browserOf(ctx);
       if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;
-      // One atomic step: only one of several callbacks with the same state continues (RFC 9700 §4.7).
+      // Take the sign-in atomically: only one of several callbacks with the same state continues (RFC 9700 §4.7).
       const begun = await kept.take<Begun>(browser, state);
       if (begun) await cancel(ctx);
       // RFC 9700 §4.4.2: each provider has its own redirect URI and may answer only there.

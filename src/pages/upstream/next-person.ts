@@ -1,16 +1,16 @@
-/** Makes providers ask who signs in next, instead of using the session that the last user has at the provider. */
+/** Makes providers ask who signs in next, because the previous user may still have a session at the provider. */
 import type { Context } from 'koa';
 import type { NetworkCheck } from '../../base/network-address.ts';
 import { ownCookie } from '../own-cookie.ts';
 
 export type NextPerson = ReturnType<typeof createNextPerson>;
 
-/** The same as in known-devices.ts: a session at a provider can last that long. */
+/** Lifetime of the cookie: as long as the session of a user at a provider may last. */
 const LIFETIME_SECONDS = 180 * 86_400;
 
 /**
- * The cookie contains ids of providers, but names no user. A provider stays listed until it has asked, because the next
- * user of a shared computer may come days later, and sign in with another provider first.
+ * The cookie contains the ids of providers that must ask, and names no user. An id stays in the cookie until its
+ * provider has asked, because the next user may come days later, or sign in with another provider first.
  */
 export function createNextPerson(issuer: string, all: readonly string[], isShared: NetworkCheck) {
   const cookie = ownCookie(issuer, 'ask_who');
@@ -26,14 +26,14 @@ export function createNextPerson(issuer: string, all: readonly string[], isShare
   }
 
   return {
-    /** Makes this provider ask who signs in next; without `id`, every provider. */
+    /** Makes the provider ask who signs in next. Without `id`, makes all providers ask. */
     ask(ctx: Context, id?: string): void {
       const asked = id === undefined ? all : [...idsIn(ctx), id];
       if (asked.length > 0) keep(ctx, [...new Set(asked)]);
     },
-    /** Always true on a shared terminal, where sessions also end without a sign-out. */
+    /** Always true on a shared terminal, on which sessions end even without a sign-out. */
     isAsked: (ctx: Context, id: string): boolean => isShared(ctx.ip) || idsIn(ctx).includes(id),
-    /** Records that this provider has asked, so that its session is now the current user's. */
+    /** Records that the provider has asked, so that the session at the provider belongs to the current user. */
     wasAsked(ctx: Context, id: string): void {
       const asked = idsIn(ctx);
       const others = asked.filter((one) => one !== id);

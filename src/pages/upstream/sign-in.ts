@@ -52,7 +52,7 @@ export function createUpstreamSignIns(parts: {
       return errorPage.say(ctx, 429, TOO_MANY);
     }
     const state = randomId('', 43);
-    // A re-authentication proves that the user is present now, so a session at the provider is not enough.
+    // A re-authentication must prove that the user is present, for which a session at the provider is not enough.
     const { isFresh, loginHint } = purpose.to === 'sign in' ? purpose : { isFresh: true };
     const flow = newFlow(clock, { isFresh, asksWho: nextPerson.isAsked(ctx, id) });
     try {
@@ -75,7 +75,7 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // The user signed out in another tab meanwhile: ask again, because the provider may have reused the old session.
+      // Ask again after a sign-out in another tab, because the provider may have reused the session of that user.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
@@ -97,7 +97,7 @@ export function createUpstreamSignIns(parts: {
   ): Promise<void> {
     outcomes.cameFromUpstream(id, 'refused');
     nextPerson.ask(ctx, id);
-    // Log the subject, so that the operator can link the identity to an account.
+    // Log the subject, with which the operator can link the identity to an account.
     const about = { provider: id, issuer: person.issuer, subject: person.subject, reason };
     log.warn({ requestId: ctx.state.requestId, ...about }, 'a sign-in with a provider was refused');
     await errorPage.say(ctx, 403, signInRefused(reason, label, retryUrl(purpose)));
@@ -128,7 +128,7 @@ export function createUpstreamSignIns(parts: {
     return errorPage.say(ctx, 403, signInFailed('invalid', label, href));
   }
 
-  /** For a portal's link to this provider: redirects to the provider, if there is no other sign-in method. */
+  /** For a portal's link to the provider. Redirects to the provider if it is the only sign-in method. */
   const directLink = (provider: NamedProvider) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== provider.id) return seeOther(ctx, '/login');
@@ -165,7 +165,7 @@ const CLIENT_REMEDY =
   'compare client_id and client_secret_file of this provider in sign_in.providers with what is ' +
   'registered there; `npm run operator -- doctor` tries them';
 
-/** Returns the URL of the page where the user started; it then shows all sign-in methods. */
+/** Returns the URL of the page from which the user came, with all sign-in methods. */
 function retryUrl(purpose: Purpose): string {
   if (purpose.to !== 'sign in') return purpose.target;
   const { interaction, target } = purpose;

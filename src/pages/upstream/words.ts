@@ -1,4 +1,4 @@
-/** The texts for users whose sign-in with a provider failed. Only the log contains the cause. */
+/** The texts for users whose sign-in with a provider has failed. Only the log says the exact cause. */
 import { type Message, message } from '../../base/message.ts';
 import { CHOOSE, type Purpose } from '../sign-in/upstream-providers.ts';
 
@@ -50,7 +50,7 @@ export const signInFailed = (why: 'misconfigured' | 'invalid', label: string, hr
   ...tryAgain(href),
 });
 
-/** The text for each reason. All other reasons mean that the user has no account. */
+/** Every other reason means that the user has no account. */
 const REFUSED = {
   another: 'another',
   taken: 'taken',

@@ -1,4 +1,4 @@
-/** Describes a client to users: its age, how many users have connected it, and whether the operator checked it. */
+/** Describes a client's age, how many users have connected it, and whether the operator has verified it. */
 import { type ClientStanding, MAX_COUNTED } from '../../authorizations/client-standing.ts';
 import { type Message, message } from '../../base/message.ts';
 import { type ClientLinks, LINKS } from '../../clients/client.ts';
@@ -6,27 +6,22 @@ import { type ClientLinks, LINKS } from '../../clients/client.ts';
 export type DescribedStanding = ReturnType<typeof describeStanding>;
 export type ClientLink = ReturnType<typeof linksOf>[number];
 
-/** Returns the web pages that the owner of a client has added as links. */
 export const linksOf = ({ links }: { readonly links: ClientLinks }) =>
   LINKS.flatMap((kind) => {
     const url = links[kind];
     return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
   });
 
-/** Pages warn about a client that is younger, or has fewer connected users, than these. */
+/** Pages warn about a client that is younger than so many days, or has fewer connected users than `USUAL_PEOPLE`. */
 const USUAL_DAYS = 7;
 const USUAL_PEOPLE = 5;
 const DAY_MS = 86_400_000;
 
-/**
- * Returns the data for `partials/standing`.
- *
- * @param now milliseconds since the epoch
- */
+/** Returns the data for the view `partials/standing`. @param now milliseconds since the epoch */
 export function describeStanding(standing: ClientStanding, now: number) {
   const { isOfOperator, isVerified, registeredAt, ownedSince, people, isConnected } = standing;
   const daysSince = (time: Date) => Math.max(0, Math.floor((now - time.getTime()) / DAY_MS));
-  // Count from the last change of the owner: a client can behave differently under a new owner.
+  // Count from the latest change of the owner, because a new owner may change how the client behaves.
   const days = daysSince(ownedSince ?? registeredAt);
   return {
     /** For example `Registered 3 days ago · connected by 2 people, none in your organization · …`. */
@@ -35,7 +30,7 @@ export function describeStanding(standing: ClientStanding, now: number) {
       hasNewOwner: String(Boolean(ownedSince) && !isOfOperator),
       owned: ageOf(days),
       people: peopleOf(standing),
-      // The operator's own clients need no check by the operator.
+      // The operator need not verify the operator's own clients.
       check: isOfOperator ? 'own' : String(isVerified),
     }),
     isWarning: !isOfOperator && (days < USUAL_DAYS || people + (isConnected ? 1 : 0) < USUAL_PEOPLE),
@@ -49,14 +44,13 @@ function ageOf(days: number): Message {
     : message('standing.years', { count: Math.floor(days / 365) });
 }
 
-/** Describes the other people who connected the client. */
 function peopleOf({ people, hasColleagues, isConnected }: ClientStanding): Message {
   const isMore = people > MAX_COUNTED;
   return message('standing.people', {
     count: Math.min(people, MAX_COUNTED),
     isMore: String(isMore),
     isConnected: String(isConnected),
-    // If there are more than `MAX_COUNTED` users, only the counted ones were searched for colleagues.
+    // Only `MAX_COUNTED` users were searched for colleagues, so the answer is unknown if there are more users.
     colleagues: hasColleagues ? 'some' : isMore ? 'unknown' : 'none',
   });
 }

@@ -1,8 +1,8 @@
-/** A time as pages print it: in words for users, in ISO 8601 for programs. */
+/** Times and durations as pages print them. */
 import { type Message, message } from '../../base/message.ts';
 
 export interface Moment {
-  /** The value for the `datetime` attribute. */
+  /** The value of the HTML attribute `datetime`. */
   readonly iso: string;
   /** For example `21 Nov 2026, 04:23 UTC`. */
   readonly text: string;
@@ -10,13 +10,13 @@ export interface Moment {
 
 const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 
-/** Formats a time to the minute, always in UTC, because the server does not know the user's time zone. */
+/** The text is in UTC, because the server does not know the user's time zone. */
 export function toMoment(time: Date): Moment {
   const iso = time.toISOString();
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
-/** Returns a time like `04:23:10 UTC`, for a list of requests of the same day. */
+/** Returns a text such as `04:23:10 UTC`. */
 export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
 
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
@@ -34,5 +34,5 @@ export function inUnits(seconds: number) {
   return { count: seconds / size, unit };
 }
 
-/** Returns a text like `30 days` or `90 seconds`. */
+/** Returns a text such as `30 days` or `90 seconds`. */
 export const durationOf = (seconds: number): Message => message('common.duration', inUnits(seconds));

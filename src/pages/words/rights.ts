@@ -1,14 +1,14 @@
-/** Names rights in the operator's words. */
+/** Names rights in the language of the user. */
 import { RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import { textsFor } from '../../texts/texts.ts';
 
-/** The setting `rights`: for some rights, one text or a text per language. */
+/** The setting `rights`, which has one text, or one text for each language, for some of the rights. */
 type RightTexts = Readonly<Partial<Record<Right, string | Readonly<Record<string, string>>>>>;
 
-/** Returns, for example, `see stock, change stock`. */
+/** Returns a text such as `see stock, change stock`. */
 export type RightsInWords = (rights: readonly string[], language: string) => string;
 
-/** Returns a function that names rights, in the operator's words or, without them, in the words of our texts. */
+/** @param texts the operator's texts, which replace the default names of rights */
 export const createRightsInWords =
   (texts: RightTexts): RightsInWords =>
   (rights, language) =>

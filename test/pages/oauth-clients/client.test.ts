@@ -319,4 +319,42 @@ describe('the page of an OAuth client', () => {
     expect((await owner.get(`${LIST}/${phone.id}/secrets`)).status).to.equal(404);
     expect((await owner.send(`${LIST}/${phone.id}/rotate-secret`)).status).to.equal(422);
   });
+
+  it('https links of a client are saved; any other link is refused with an error next to its field', async () => {
+    const linksOf = async () => (await stored())?.links;
+    const saved = await owner.fillIn(`${path}/links`, {
+      homepage_url: ' https://app.example/ ',
+      support_url: '',
+      privacy_url: '',
+    });
+    expect(textOf(saved.html)).to.include('The links are saved.');
+    expect(await linksOf()).to.deep.equal({ homepage: 'https://app.example/' });
+    const refused = await owner.submit(await owner.get(`${path}/links`), {
+      homepage_url: 'javascript:alert(1)',
+      support_url: 'http://app.example/',
+      privacy_url: `https://app.example/${'x'.repeat(500)}`,
+    });
+    expect(refused.status).to.equal(422);
+    expect(refused.html.match(/class="field-problem"/g)).to.have.length(3);
+    expect(refused.html).to.include('value="http://app.example/"');
+    expect(await linksOf()).to.deep.equal({ homepage: 'https://app.example/' });
+  });
+
+  it('deleting a client requires entering its exact name', async () => {
+    for (const confirm_name of ['', 'stock sync', 'Stock Sync!', client.id]) {
+      const page = await owner.submit(await owner.get(`${path}/delete`), { confirm_name });
+      expect(page.status, confirm_name).to.equal(422);
+      expect(page.html).to.include('id="name-problem"').and.include(`value="${confirm_name}"`);
+    }
+    expect((await owner.send(`${path}/delete`)).status).to.equal(422);
+    expect(await stored()).to.include({ isSuspended: false });
+  });
+
+  it('two parallel requests delete the client once, and both are answered', async () => {
+    const fields = { confirm_name: 'Stock Sync' };
+    const clicks = await Promise.all([owner.send(`${path}/delete`, fields), owner.send(`${path}/delete`, fields)]);
+    for (const { status } of clicks) expect(status).to.be.oneOf([303, 404]);
+    expect(clicks.map(({ status }) => status)).to.include(303);
+    expect(await stored()).to.equal(undefined);
+  });
 });

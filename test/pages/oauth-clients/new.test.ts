@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Page } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
+import { nameWarehouseApi } from '../../support/warehouse-api.ts';
 import { type ClientOwner, isSecretValid, LIST, REDIRECT_URI, shownOn, signInOwner, textOf } from '../client-owner.ts';
 
 const NEW = `${LIST}/new`;
@@ -10,6 +11,7 @@ describe('creating an OAuth client', () => {
   let owner: ClientOwner;
 
   before(async () => {
+    await nameWarehouseApi(on);
     owner = await signInOwner(on.service, on.seeded.person);
   });
 
@@ -45,6 +47,19 @@ describe('creating an OAuth client', () => {
     expect(textOf(again.html)).to.include('was shown already');
     for (const path of [LIST, `${LIST}/${id}`, `${LIST}/${id}/delete`]) {
       expect((await owner.get(path)).html).not.to.include(secret);
+    }
+  });
+
+  it('no link or form leads away from an uncopied secret, also without JavaScript, except signing out', async () => {
+    const client = await owner.fillIn(NEW, { name: 'Safe', redirect_uris: REDIRECT_URI });
+    const key = await owner.fillIn('/profile/api-keys', { name: 'Safe', expires_in_days: '30' });
+    for (const { html } of [client, key]) {
+      expect(html).to.include('data-secret');
+      const elements = html.match(/<(?:a|form)\s[^>]*>/g) ?? [];
+      const leading = elements.filter((element) => !element.includes('target="_blank"'));
+      const known = /href="#content"|data-copied|action="\/logout"/;
+      expect(leading.filter((element) => !known.test(element))).to.deep.equal([]);
+      expect(leading).to.have.length(3);
     }
   });
 

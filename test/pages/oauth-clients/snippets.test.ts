@@ -53,14 +53,6 @@ describe('the example programs of a client', () => {
     }
   });
 
-  it('example programs call the API if one is configured', () => {
-    const api = { graphqlUrl: 'https://api.example.com/graphql', exampleQuery: '{ me }' };
-    for (const { name, code } of clientSnippets({ ...VALUES, api })) {
-      expect(code, name).to.include(api.graphqlUrl);
-      expect(codeOf(name), name).not.to.include('API');
-    }
-  });
-
   it('example programs allow plain http only for a loopback issuer', () => {
     const insecure = /allowInsecureRequests|INSECURE_TRANSPORT/;
     for (const name of ['Node', 'Python']) {

@@ -4,7 +4,6 @@ import { expectAccessible, PHONE } from '../../support/axe.ts';
 import { describeInBrowser } from '../../support/browser.ts';
 import { cheapPasswords } from '../../support/cheap-passwords.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
-import { addPerson, passwordLink } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { said } from '../client-owner.ts';
 import { add, button, plugIn, signIn } from './chromium.ts';
@@ -41,18 +40,6 @@ describeInBrowser('journeys with passkeys in Chromium', (visit) => {
     }
     await page.goto(`${on.issuer}/profile/connections`);
     await page.getByRole('heading', { name: 'Connections' }).waitFor();
-    expect(problems).to.deep.equal([]);
-  });
-
-  it('an invited user is signed in by the password just set', async () => {
-    const who = await addPerson(on.service, 'Ina Invited', 'ina@example.test');
-    const { page, problems } = await visit(PHONE);
-    await page.goto(`${on.issuer}${await passwordLink(on.service, who, 'invitation')}`);
-    await expectAccessible(page);
-    const password = 'eight blue pallets, stacked';
-    await page.locator('[name=new_password]').fill(password);
-    await button(page, 'Set password').click();
-    await page.waitForURL(`${on.issuer}/profile`);
     expect(problems).to.deep.equal([]);
   });
 

@@ -108,14 +108,16 @@ describe('extending the browser session', () => {
     expect(await isSignedIn()).to.equal(false);
   });
 
-  it('renewing a session gets 401 without a cookie, or with one that is forged or signed out', async () => {
+  it('renewing a session gets 401 without a cookie, or with one that is forged, changed or signed out', async () => {
     const before = person.cookieHeader(PATH);
     const session = /gate_session=([^;]+)/.exec(before)?.[1] ?? '';
+    const changed = before.replace(session, `${session.startsWith('a') ? 'b' : 'a'}${session.slice(1)}`);
+    const forged = [undefined, '', 'gate_session=x', `gate_session=${session}`];
+    for (const cookie of forged) expectRefused(await send({ cookie }), 401, 'login_required');
+    expect((await send({ cookie: changed })).status, 'the signature of another value').to.equal(401);
+    expect((await send({ cookie: before })).status).to.equal(200);
     await person.submit(await person.get('/logout'), {});
-    const cookies = [undefined, '', 'gate_session=x', `gate_session=${session}`, before];
-    for (const cookie of cookies) {
-      expectRefused(await send({ cookie }), 401, 'login_required');
-    }
+    expectRefused(await send({ cookie: before }), 401, 'login_required');
   });
 
   it('renewing a session gets 403 from another origin, or without any origin header', async () => {

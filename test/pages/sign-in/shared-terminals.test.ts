@@ -160,14 +160,19 @@ describe('a provider at a shared terminal', () => {
   const sharedTerminals = ['127.0.0.0/8', '::1/128'];
   const on = startWithUpstream({ passwords: false, settings: { sessions: { sharedTerminals } } });
 
-  it('asks every time who signs in, also if the session ended without a sign-out', async () => {
+  it('asks every time who signs in, also if the session ended without a sign-out, and leaves no lasting cookie', async () => {
     const person = on.traveller();
     on.upstream.account = GRACE;
     const page = await person.get('/login');
     expect(page.html).to.include('Sign in with <bdi>Warehouse platform</bdi>');
     const there = await person.submit(page, WITH_PLATFORM);
     expect(there.location?.searchParams.get('prompt')).to.equal('login');
-    expect((await person.travel(there)).html).to.include('Grace Person');
+    const answer = await person.get(await person.untilCallback(there));
+    expect(sessionCookie(answer))
+      .to.include('httponly')
+      .and.not.match(/expires|max-age/i);
+    expect((await person.travel(answer)).html).to.include('Grace Person');
+    expect(person.cookieNames).to.not.include('gate_device');
     on.clock.advance(15 * MINUTE);
     const again = await person.submit(await person.open('/profile'), WITH_PLATFORM);
     expect(again.location?.searchParams.get('prompt')).to.equal('login');
