@@ -1,4 +1,4 @@
-/** Changes of accounts by commands and pages. An older line of another system cannot undo them. */
+/** Changes of accounts by commands and pages. An older line of another system cannot undo these changes. */
 import { type Account, type AccountRow, accountFrom, isAccountId, SELECT_ACCOUNTS } from '../accounts/account.ts';
 import { createAccountRegistry, type NewAccount, unknownAccount } from '../accounts/account-registry.ts';
 import { displayName } from '../accounts/display-name.ts';
@@ -16,7 +16,6 @@ import { recordUnlinked } from './times.ts';
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
-/** Creates the registry of accounts, with the changes that an older line must not undo. */
 export function createAccounts(
   parts: Parameters<typeof createAccountRegistry>[0] & {
     readonly engine: Changes;
@@ -49,7 +48,9 @@ export function createAccounts(
   }
 
   const changeMethods: MethodChange = (id, removesLink, work) => {
-    /** @param now the time to record; absent without the lock that serializes changes: then no time is recorded */
+    /**
+     * @param now the time to record. Without the lock that serializes changes it is absent, and no time is recorded.
+     */
     async function change(tx: Queries, now?: Date) {
       const before = await issuersOf(tx, id);
       const result = await work(tx);
@@ -125,10 +126,9 @@ export function createAccounts(
       change(id, { set: { email: acceptedEmail(entered) } }, inTransaction),
 
     /**
-     * Deletes the account with its memberships, connections, API keys and links: nothing issued for
-     * the user is accepted from the next request on. The log stays under the id, without addresses,
-     * browsers, names of API keys and ids at providers.
-     *
+     * Deletes the account with its memberships, connections, API keys and links. From the next request on, nothing that
+     * was issued for the user is accepted. The log keeps the account's id, but no addresses, browsers, names of API
+     * keys and ids at providers.
      * @throws Refusal `account_unknown` or `account_owns_clients`
      */
     remove: (id: string, inTransaction?: InTransaction<Account>): Promise<Account> =>
@@ -139,7 +139,7 @@ export function createAccounts(
 
     changeMethods,
 
-    /** Removes the link with a provider, and ends every session. @returns true if there was a link */
+    /** Removes the link with a provider and ends every session of the user. @returns true if there was a link */
     unlink: (id: string, issuer: string, inTransaction: InTransaction<Identity>): Promise<boolean> =>
       changeMethods(id, true, async (tx) => {
         const gone = await removeLink(tx, id, issuer);

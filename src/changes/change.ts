@@ -5,7 +5,6 @@ import type { Identity } from '../accounts/identities/identities.ts';
 export type ChangeType = 'organization' | 'warehouse' | 'account' | 'membership' | 'warehouse_rights';
 export type NamedType = 'account' | 'organization' | 'warehouse';
 
-/** The names by which a line, or a deleted record, is known. */
 export interface Names {
   readonly external?: string | undefined;
   readonly id?: string | undefined;
@@ -14,17 +13,20 @@ export interface Names {
 
 export interface Change extends Ids {
   readonly type: ChangeType;
-  /** The number of the line; absent for a command or a page. */
+  /** The number of the line in its file; absent for a change by a command or a page. */
   readonly number?: number;
-  /** When another system knew this. Absent for a change that is made now, which is newer than all recorded times. */
+  /**
+   * When another system knew of this change. Absent for a change that is made now, which is newer than all recorded
+   * times.
+   */
   readonly asOf?: Date | undefined;
-  /** The new values; absent values stay. Absent if the record ends. */
+  /** The new values. Absent values do not change; if the record ends, all are absent. */
   readonly set?: Values;
-  /** `suspended`: a person who is no longer in the other system. */
+  /** `suspended` is for a person who is no longer in the other system. */
   readonly end?: 'removed' | 'deleted' | 'suspended' | undefined;
-  /** True if the record may be added. Otherwise a change of an account or place that no longer exists does nothing. */
+  /** True if the record may be added. If false, a change of an account or place that no longer exists does nothing. */
   readonly adds?: boolean;
-  /** How the line names its accounts and places, some of which may have been deleted. */
+  /** The accounts and places that the line names. Some may have been deleted. */
   readonly named?: readonly (readonly [NamedType, Names])[];
   /** The id of the organization that a moved warehouse leaves. */
   readonly formerOrganization?: string | undefined;
@@ -59,21 +61,20 @@ export type FieldValue = string | boolean | readonly string[] | null;
 export type Fields = Readonly<Record<string, readonly [before: FieldValue, after: FieldValue]>>;
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What a change does to the database. */
 export interface Difference {
   readonly change: Change;
-  /** `removed` also for an account that is suspended because it is no longer in the other system. */
+  /** `removed` is also the kind for an account that is suspended because it is no longer in the other system. */
   readonly kind: 'added' | 'changed' | 'removed';
   readonly fields: Fields;
   readonly before: Row | null;
-  /** The row after the change, or the removed one, with the names of its places. */
+  /** The row after the change, or the removed row, with the names of its organization and warehouse. */
   readonly after: Row;
 }
 
-/** Who makes the changes, as the log shows it. */
+/** The person or system that makes the changes, as the log shows it. */
 export interface By {
   readonly actor: NewActivity['actor'];
-  /** True for another system, which ends only suspensions that it began. */
+  /** True for another system, which can end only the suspensions that it began. */
   readonly isSystem?: boolean;
   /** True if a new organization asks first, unless its change says otherwise. */
   readonly asksFirst?: boolean;
@@ -81,7 +82,7 @@ export interface By {
   readonly details?: NewActivity['details'];
 }
 
-/** Returns the values that a line gives its record. @param organizationId of the organization that the line names */
+/** @param organizationId of the organization that the line names */
 export function valuesOf(line: object, organizationId: string | undefined): Pick<Change, 'set' | 'identity'> {
   const { type, external_id, name, email, suspended, role, rights, clients, identity } = line as Values & {
     readonly type: ChangeType;

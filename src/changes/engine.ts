@@ -1,4 +1,7 @@
-/** The only writer of people, places, memberships and rights: compares, writes, logs and keeps times. */
+/**
+ * The only writer of people, organizations, warehouses, memberships and rights. It compares a change with the database,
+ * writes and logs the difference, and records the time.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { emailKey } from '../accounts/email.ts';
@@ -15,7 +18,7 @@ import { isOutdated, isUnlinkedLater, type KnownTimes, mayAdopt, readTimes, reco
 
 export interface Outcome {
   readonly differences: readonly Difference[];
-  /** Changes that were not made, because a newer change of the record is known. */
+  /** Changes that were not made, because a newer change of the same record is known. */
   readonly outdated: readonly Change[];
   /** If there are problems, nothing was written. */
   readonly problems: readonly ChangeProblem[];
@@ -43,10 +46,9 @@ export interface Options {
 export type Changes = ReturnType<typeof createChanges>;
 
 /**
- * Create it once for each process: its changes run in queues, so that few connections wait for the lock.
- *
- * @param parts.timeoutFactor lengthens the time that a page waits for its turn
- * @param parts.connections how many the pool of the database has
+ * Create this object once for each process. Its changes run in queues, so that few connections wait for the lock.
+ * @param parts.timeoutFactor lengthens the time that a page waits in its queue
+ * @param parts.connections the size of the database pool
  */
 export function createChanges(parts: {
   readonly database: Database;
@@ -64,9 +66,9 @@ export function createChanges(parts: {
 
   return {
     /**
-     * Runs `work` while no other process changes people, places or access, so what `work` has read is still true when
-     * it writes. `now` is the time of the database, because clocks of nodes differ. Do not call this function within
-     * `work`: it would wait for itself.
+     * Runs `work` while no other process changes people, places or access, so that what `work` has read is still true
+     * when `work` writes. `now` is the time of the database, because clocks of nodes differ. Do not call `transaction`
+     * within `work`: it would wait for itself.
      */
     transaction: <Result>(
       work: (tx: Queries, now: Date) => Promise<Result>,
@@ -86,15 +88,15 @@ export function createChanges(parts: {
   };
 }
 
-/** Afterwards a page also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
+/** After this time, a page also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
 const MAX_WAIT_MS = 400;
 
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
-// Without this setting, triggers record ends as if rows were deleted manually.
+// Without this setting, the triggers treat a deletion as one that an operator made with SQL.
 const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
 /**
- * SQL that keeps the statements of a transaction from reading whole tables: if a plan is cached while tables grow from
- * a few rows to millions, or if one place has a large part of all rows.
+ * SQL that keeps the statements of a transaction from reading whole tables. They would if a plan was cached before
+ * tables grew from a few rows to millions, or if one organization has a large part of all rows.
  */
 export const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
 
@@ -105,8 +107,8 @@ const withPlans = (tx: Queries): Queries => ({
 });
 
 /**
- * Runs a transaction, and again after each pause if a retry may succeed. That is safe: if the transaction was committed
- * and only its answer was lost, no difference is left to write.
+ * Runs a transaction, and again after each pause if a retry may succeed. A retry is safe: if the transaction was
+ * committed and only the answer was lost, no difference is left to write.
  */
 export async function retried<Result>(
   attempt: () => Promise<Result>,
@@ -135,8 +137,8 @@ export const isOvertaken = (error: unknown): boolean =>
 
 /**
  * Writes the changes to the database, and records their times.
- *
- * @param tx from `transaction` @param now its time
+ * @param tx from `transaction`
+ * @param now the time of `tx`
  * @param changes must have one type and different records
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
@@ -178,8 +180,8 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
 }
 
 /**
- * An outdated line still gives a person who was added manually their external id, and changes nothing else: otherwise
- * the lines about the person's access would be refused.
+ * An outdated line still gives its external id to a person who was added manually, and changes nothing else. Without
+ * the external id, the lines about the person's access would be refused.
  */
 function adoptionIn(times: KnownTimes, change: Change, isImport: boolean): Change[] {
   const { type, id, number, asOf, set } = change;
@@ -192,7 +194,6 @@ function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolea
   return [first, second];
 }
 
-/** Reads the present rows, and returns what the changes would do. */
 async function compare(
   tx: Queries,
   changes: readonly Change[],
@@ -241,7 +242,7 @@ async function compare(
       ...(identity &&
         context?.linked == null && { identity: [null, `${identity.subject} at ${identity.issuer}`] as const }),
     };
-    // With SQL, a name may have been changed without its key.
+    // An operator may have changed a name with SQL, but not the key of the name.
     const isSame = ['suspended_by_import', 'name_key'].every((column) => before?.[column] === after[column]);
     if (before && Object.keys(fields).length === 0 && isSame) return [];
     return [{ change, kind: before ? (change.end ? 'removed' : 'changed') : 'added', fields, before, after }];
@@ -270,7 +271,7 @@ function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
 }
 
 function placeProblems({ type, formerOrganization }: Change, before: Row | null, after: Row, { home, ending }: Row) {
-  // The line was staged with the id of the place before its deletion began or reached this place.
+  // The line was stored with the id of the organization or warehouse before its deletion began.
   if (ending != null) {
     return [`${type}: it is being deleted; \`${ending}\` completes this or says why not, then import the file again`];
   }
@@ -333,7 +334,7 @@ async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   await tx.query(`UPDATE accounts SET email = ${moving}, email_key = ${moving} WHERE id = ANY($1)`, [ids]);
 }
 
-/** Runs no statement without differences: even an UPDATE of no row makes nodes drop cached access. */
+/** Run no statement without differences: even an UPDATE of no row makes nodes drop cached access. */
 async function write(tx: Queries, differences: readonly Difference[], now: Date): Promise<void> {
   const [ended, kept] = partition(differences, ({ kind, change }) => kind === 'removed' && change.end !== 'suspended');
   for (const [type, some] of Map.groupBy(ended, ({ change }) => change.type)) {

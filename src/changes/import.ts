@@ -19,11 +19,13 @@ import { fileIdOf } from './times.ts';
 /** Called with the number of lines done so far. */
 type ShowProgress = ((lines: number) => void) | undefined;
 
-/** Pages of people wait for a batch of an import: 0.3 s at most, even if it takes twice as long as the one before. */
+/**
+ * A page of a user waits for a batch of an import: for 0.3 s at most, even if the batch takes twice as long as planned.
+ */
 const MAX_BATCH_MS = 150;
-/** With a slow database, the round trips of a batch may take that long even if it is small. */
+/** With a slow database, round trips alone take the planned time, so that a smaller batch would not be faster. */
 export const LEAST_BATCH = 25;
-/** Size of the first batch of each type, when the time for a line is not known yet. */
+/** Size of the first batch of each type, when the time for a line is still unknown. */
 export const FIRST_BATCH = 50;
 
 export function createImporter(parts: {
@@ -57,7 +59,7 @@ export function createImporter(parts: {
     const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
     let size = READ_SIZE;
 
-    /** Runs a page. If it writes, it is read and written in one transaction. */
+    /** Runs the work on a page. If it writes, it reads and writes in one transaction. */
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
       if (!write) return retried(() => work(database, new Date(clock())));
       return retried(() =>
@@ -103,7 +105,7 @@ export function createImporter(parts: {
 
     for (const pass of plan.passes) {
       await eachPage<number>(typeOf(pass), async (tx, now, after = 0) => {
-        // A dry run must not add lines of later pages: they stay unchanged, and would be shown again.
+        // A dry run must not add lines of later pages: it does not write them, and so would show them again.
         const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
         const outcome = await engine.make(tx, now, found.changes, options);
         const made = new Set(outcome.differences.map(({ change }) => change.number));
@@ -175,10 +177,9 @@ export function createImporter(parts: {
     },
 
     /**
-     * Writes the differences, a few hundred lines per transaction, so as not to block a running
-     * service. Repeat an interrupted import: the repetition writes only the missing differences.
-     * Each run also records in the database that it ran.
-     *
+     * Writes the differences in transactions of a few hundred lines, so as not to block a running service. An
+     * interrupted import can be repeated: the repetition writes only the missing differences. The database also records
+     * that the import ran.
      * @throws ImportInterrupted
      */
     async carryOut(
@@ -208,7 +209,6 @@ export interface Comparison extends Compared {
   readonly report: ImportReport;
 }
 
-/** The part of the comparison that `carryOut` needs. */
 interface Compared extends SetsOfFile {
   readonly pruned: ReadonlyMap<ImportType, Pruned>;
   readonly pruneAtMost: PruneLimit;
@@ -216,7 +216,7 @@ interface Compared extends SetsOfFile {
 
 type Wrong = { readonly number?: number; readonly message: string };
 
-/** What a page of lines, or of records that the file lacks, would change. */
+/** What a page would change. It is a page of lines, or of records that the file lacks. */
 interface ComparedPage<At> extends Pick<Outcome, 'differences' | 'outdated' | 'times'> {
   readonly changes: readonly Change[];
   readonly shown: readonly ImportChange[];
@@ -243,8 +243,8 @@ function sizeAfter(size: number, ms: number): number {
 }
 
 /**
- * Checks the limit again: since the comparison, other records may have been imported, or lines become current.
- *
+ * Checks the limit again, because other records may have been imported since the comparison, or other lines may have
+ * become current.
  * @throws Refusal `prune_over_limit`, which undoes the page
  */
 function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {

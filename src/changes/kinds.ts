@@ -8,27 +8,29 @@ type Entry = Pick<NewActivity, 'action' | 'accountId' | 'details'>;
 
 interface Kind {
   readonly table: string;
-  /** The type of the primary key `id`. */
   readonly id: 'text' | 'bigint';
-  /** Columns that a change may set. */
+  /** The columns that a change may set. */
   readonly values: readonly string[];
-  /** Further columns of a new row. */
+  /** The other columns of a new row. */
   readonly fixed: readonly string[];
-  /** SQL that joins the row `t` of a line `l`, and other rows that `context` uses. */
+  /** SQL that joins a line `l` with its row `t`, and with other rows that `context` uses. */
   readonly find: string;
-  /** SQL for an object with the names of the places for the log, and values that the rules of the kind check. */
+  /**
+   * SQL for an object with names of organizations and warehouses for the log, and with values that the rules of the
+   * kind check.
+   */
   readonly context: string;
   log(difference: Difference): Entry[];
 }
 
 /**
- * SQL that finds at most one row by an index. Without OFFSET 0, PostgreSQL, which does not know how few lines there
- * are, would read whole tables for a page or for a single pushed line.
+ * SQL that finds at most one row by an index. PostgreSQL does not know how few lines there are: without OFFSET 0, it
+ * would read whole tables for a page of lines, or for one pushed line.
  */
 const one = (table: string, alias: string, where: string): string =>
   `LEFT JOIN LATERAL (SELECT * FROM ${table} x WHERE ${where} OFFSET 0) ${alias} ON true`;
 
-/** Uses one look-up for each column: with OR, PostgreSQL would use no index. */
+/** Looks up each column separately: with OR, PostgreSQL would use no index. */
 const subject = (table: string, place: string): string =>
   one(
     table,
@@ -37,7 +39,10 @@ const subject = (table: string, place: string): string =>
       (SELECT id FROM ${table} m WHERE m.client_id = l.client_id AND m.${place} = l.${place}))`,
   );
 
-/** SQL for the command that completes the deletion of a place; null if its deletion has not begun. */
+/**
+ * SQL for the command that completes the deletion of an organization or a warehouse; null if its deletion has not
+ * begun.
+ */
 const ending = (alias: string, noun: string): string =>
   `CASE WHEN ${alias}.ended_at IS NOT NULL THEN '${noun} delete ' || ${alias}.id END`;
 
@@ -149,7 +154,6 @@ function account({ change, kind, fields, before, after }: Difference): Entry[] {
   return entries;
 }
 
-/** Returns the row after the change. */
 export function rowAfter(change: Change, before: Row | null, by: By, now: Date): Row {
   const { type, set = {}, id, account_id, client_id, organization_id, warehouse_id } = change;
   const start = before ?? {
@@ -176,8 +180,8 @@ const given = (values: object): Row =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /**
- * Returns the columns of the suspension. The time of the first one is kept. Another system ends only suspensions that
- * it began, unless it sends `false`. Suspending a suspended person again changes nothing.
+ * Returns the columns of the suspension. Suspending a suspended person again changes nothing, so the first time stays.
+ * Another system ends only the suspensions that it began, unless it sends `false`.
  */
 function suspension(before: Row, suspended: boolean | undefined, by: By, now: Date): Row {
   const { suspended_at: at = null, suspended_by_import: isOfSystem } = before;

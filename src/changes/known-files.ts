@@ -1,4 +1,4 @@
-/** The time of all records of an import file, in one row, so that unchanged records need no write. */
+/** Stores one time for all records of an import file, so that the import of unchanged records writes no rows. */
 import type { Queries } from '../storage/queries.ts';
 import type { Plan } from './pages.ts';
 import { hasLine, keyOfBoth, keyOfId, PAGE_SIZE } from './stage.ts';
@@ -8,7 +8,7 @@ const COUNTED_AT_ONCE = 20_000;
 const keyOfPart = (part: string): string =>
   `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
 
-/** SQL that removes records that the file does not name from the set, and keeps their time. */
+/** SQL that takes records out of the set if the file does not name them. They keep the time of the set. */
 const TAKE_OUT = `WITH page AS MATERIALIZED (
     SELECT thing, account_id, organization_id, warehouse_id FROM known_times
       WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),
@@ -25,20 +25,20 @@ const TAKE_OUT = `WITH page AS MATERIALIZED (
       FROM absent, known_files f WHERE k.thing = absent.thing AND k.file_id = $2 AND f.id = $2)
   SELECT CASE WHEN count(*) = $4 THEN max(thing) END AS next FROM page`;
 
-/** Sets of records, by their ids. */
+/** Numbers of records, by the id of the set. */
 export interface SetsOfFile {
-  /** How many records of the file are in each set. */
+  /** How many records of each set are in the file. */
   readonly files: ReadonlyMap<string, number>;
-  /** How many records each set had before they were compared with the file. */
+  /** How many records each set had before the comparison with the file. */
   readonly sizes: ReadonlyMap<string, number>;
 }
 
 /**
  * Chooses the set that has most records in common with the file, and gives it the time of the file. From then on, an
  * older line about one of these records is outdated.
- *
- * @param step runs a transaction that excludes other writers, and requires the lines of the file to be still there
- * @returns the id of the set; a new one if the file is older than the set, whose records keep their time
+ * @param step runs a transaction that excludes other writers and fails if the lines of the file are no longer stored
+ * @returns the id of the set. If the file is older than the set, it is the id of a new set, and the records of the old
+ *   set keep their time.
  */
 export async function chooseFile(
   step: <Result>(work: (tx: Queries) => Promise<Result>) => Promise<Result>,
@@ -65,8 +65,8 @@ export async function chooseFile(
 }
 
 /**
- * Returns how many records are in each set. Counts in steps, because a statement has a timeout. Only an import adds a
- * record to a set; other writers remove it.
+ * Returns how many records are in each set. Counts in steps, because a statement has a timeout. The numbers stay upper
+ * limits until the next import: only an import adds records to a set.
  */
 export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>();

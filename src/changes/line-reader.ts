@@ -16,7 +16,7 @@ import {
 export const MAX_LINE_BYTES = 65_536;
 const BYTE_ORDER_MARK = '\uFEFF';
 
-/** The schema for a line (which may depend on its content), and the allowed keys of each type. */
+/** The schema of a line, which may depend on its content, and the keys that each type allows. */
 export interface LineRules<Line> {
   schemaOf(value: unknown): z.ZodType<Line>;
   keysOf(type: ImportType): readonly string[];
@@ -62,7 +62,7 @@ function readLine<Line>(
   return { number, problems, ...(key && { key }) };
 }
 
-/** Reports where the parser stopped, without the text there, which may be anything. */
+/** Says where the parser stopped, without quoting the text, which may be anything. */
 function notJson(error: unknown): string {
   const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
   const where = position === undefined ? '' : ` from character ${Number(position) + 1} on`;
@@ -103,7 +103,7 @@ const isObject = (value: unknown): value is Fields =>
 const itemIn = (value: unknown, step: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Fields)[step] : value;
 
-/** Formats as JSON, so that no character in the text moves the cursor of a terminal. */
+/** JSON escapes the characters that would move the cursor of a terminal. */
 function shortened(value: unknown): string {
   const text = jsonOf(value).replace(UNPRINTABLE, escaped);
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
@@ -113,7 +113,7 @@ function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch {
-    // Thousands of nested arrays overflow the stack.
+    // JSON.stringify exceeds the stack at thousands of nested arrays.
     return '[…]';
   }
 }

@@ -4,7 +4,7 @@ import { RIGHTS, ROLES } from '../accounts/access/reach.ts';
 import { visibleText } from '../accounts/display-name.ts';
 import { normalizeEmail, otherEmailMeant } from '../accounts/email.ts';
 
-/** Refuses text that `visibleText` would correct, because two spellings would be two external ids. */
+/** Refuses text that `visibleText` would change: two spellings would be two external ids. */
 const externalId = z
   .string({ error: 'is not a string of 1 to 200 visible characters; put the id in quotes' })
   .refine((id) => visibleText(id) === id, {
@@ -144,7 +144,7 @@ export const importLine = z.discriminatedUnion('type', [
   rightsLine,
 ]);
 
-/** A line that satisfies every rule that can be checked without the other lines. */
+/** A line that satisfies every rule that can be checked without the other lines of the file. */
 export type ImportLine = z.output<typeof importLine>;
 export type ImportType = ImportLine['type'];
 
@@ -155,7 +155,7 @@ export const PLURALS: Readonly<Record<ImportType, string>> = {
   membership: 'memberships',
   warehouse_rights: 'rights in warehouses',
 };
-/** Ordered by dependency: each type refers only to earlier ones. */
+/** In the order of dependency: a line refers only to records of earlier types. */
 export const IMPORT_TYPES = Object.keys(PLURALS) as readonly ImportType[];
 
 const lineKey = z.union([
@@ -164,13 +164,12 @@ const lineKey = z.union([
   z.object({ type: z.literal('warehouse_rights'), account: externalId, warehouse: externalId }),
 ]);
 
-/** Identifies the record of a line by the ids of the other system. */
+/** The ids that the other system gave to the record of a line. */
 export type ImportKey = Readonly<z.output<typeof lineKey>>;
 
-/** Returns the key of a line, even if the line is invalid; undefined if the key is invalid, too. */
+/** Returns undefined if the key is invalid. Other values of the line may be invalid. */
 export const importLineKey = (line: unknown): ImportKey | undefined => lineKey.safeParse(line).data;
 
-/** Returns the keys that a line of this type may have. */
 export const keysOf = (type: ImportType): string[] =>
   Object.keys(importLine.options.find(({ shape }) => shape.type.value === type)?.shape ?? {});
 
@@ -178,14 +177,14 @@ function idOf(description: string) {
   return externalId.meta({ description, ...VISIBLE_TEXT });
 }
 
-/** A line and its number in the file, the first one being 1. */
+/** The first line has number 1. */
 export type Numbered<Line extends ImportLine = ImportLine> = Line & { readonly number: number };
 
-/** A line that breaks a rule, even without the other lines. */
+/** A line that breaks a rule that does not depend on other lines. */
 export interface BrokenLine {
   readonly number: number;
   readonly problems: readonly string[];
-  /** The key of the line, if at least that is valid. */
+  /** Present if the key is valid. */
   readonly key?: ImportKey;
 }
 

@@ -1,4 +1,3 @@
-/** The members of organizations, their roles, and their rights in warehouses. */
 import { RIGHTS, type Right, ROLES, type Role, type Subject, subjectColumn } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { findPlace, isOrganizationId, isWarehouseId, unknownOrganization } from '../accounts/organizations/places.ts';
@@ -12,7 +11,7 @@ interface NewAccess {
   readonly warehouse?: { readonly id: string; readonly rights: readonly Right[] } | undefined;
 }
 
-/** Each change takes effect at the next request. Repeating a change records only its time. */
+/** A change takes effect at the next request. A repeated change only updates the recorded time. */
 export function createMemberships(parts: {
   readonly database: Database;
   readonly engine: Changes;
@@ -23,10 +22,9 @@ export function createMemberships(parts: {
 
   /**
    * In one transaction, makes the subject a member or changes its role, and replaces its rights in a warehouse. Owners
-   * and admins have all rights anyway; viewers only `read`.
-   *
+   * and admins always have all rights, and viewers can have only `read`.
    * @throws Refusal `role_unknown`, `rights_unknown`, `subject_unknown`, `organization_unknown`, `warehouse_unknown`,
-   * `membership_missing` or `not_a_machine`
+   *   `membership_missing` or `not_a_machine`
    */
   async function set(subject: Subject, { organization, warehouse }: NewAccess): Promise<void> {
     if (organization && !ROLES.includes(organization.role)) throw unknownRole(organization.role);
@@ -78,7 +76,7 @@ export function createMemberships(parts: {
       isWarehouseId(warehouse_id) ? remove('warehouse_rights', subject, { warehouse_id }) : undefined,
   };
 
-  /** Needs no lock, because the kind of a client never changes. */
+  /** No lock is needed, because the kind of a client never changes. */
   async function requireMachineClient(id: string): Promise<void> {
     const [client] = await database.query<{ kind: string }>('SELECT kind FROM clients WHERE id = $1', [id]);
     if (client === undefined || client.kind === 'machine') return;

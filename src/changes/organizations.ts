@@ -1,4 +1,4 @@
-/** Organizations and their warehouses, to which users have access: adds, lists, edits and deletes them. */
+/** Adds, lists, edits and deletes organizations and their warehouses. */
 import { displayName } from '../accounts/display-name.ts';
 import { type FoundPlace, findPlace, type Place, type PlaceKind } from '../accounts/organizations/places.ts';
 import { randomId } from '../base/random-id.ts';
@@ -20,14 +20,14 @@ type NewPlace = PlaceChanges & { readonly name: string; readonly organizationId?
 
 export interface Dependents {
   readonly warehouses: number;
-  /** Users with a membership in the organization, or rights in the warehouse. */
+  /** How many users are members of the organization, or have rights in the warehouse. */
   readonly people: number;
   readonly machines: number;
 }
 
 export const MAX_DEPENDENTS = 10_000;
 
-/** How many rows a statement deletes. Each row has a notification and dependent rows. */
+/** How many rows a statement deletes. It also sends a notification for each row, and deletes dependent rows. */
 const STEP = 500;
 
 interface ListedPlace {
@@ -38,7 +38,7 @@ interface ListedPlace {
 }
 
 export interface ListedOrganization extends ListedPlace {
-  /** What is decided about clients and about API keys, in words that operators search for. */
+  /** The policy for clients and API keys, in words that operators search for. */
   readonly policy: string;
   readonly warehouses: number;
 }
@@ -47,7 +47,7 @@ export interface ListedWarehouse extends ListedPlace {
   readonly organization_name: string;
 }
 
-/** Columns have the names of the keys that `--json` prints. */
+/** The columns are named like the keys that `--json` prints. */
 const LISTED = {
   organization: `SELECT o.id, o.id AS organization_id, o.name, o.external_id,
       CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END AS clients,
@@ -67,7 +67,7 @@ export type Organizations = ReturnType<typeof createOrganizations>;
 export function createOrganizations(parts: {
   readonly database: Database;
   readonly engine?: Changes;
-  /** True if new organizations ask first. */
+  /** True if a new organization must approve clients first. */
   readonly asksFirst?: boolean;
 }) {
   const { database, engine = createChanges(parts), asksFirst = false } = parts;
@@ -94,18 +94,16 @@ export function createOrganizations(parts: {
 
   return {
     /**
-     * @param options.withEnded true to find a place whose deletion has begun, too
+     * @param options.withEnded true to also find organizations and warehouses whose deletion has begun
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     find: (kind: PlaceKind, id: string, options?: { readonly withEnded?: boolean }): Promise<FoundPlace> =>
       findPlace(database, kind, id, options),
 
     /**
-     * Changes the name or the external id. The next import treats a place with an external id as if
-     * an import had created it.
-     *
-     * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or
-     *   `external_id_taken`
+     * Changes the name or the external id. If the record gets an external id, the next import treats the record like
+     * one that an import created.
+     * @throws Refusal `organization_unknown`, `warehouse_unknown`, `name_invalid` or `external_id_taken`
      */
     async edit(
       kind: PlaceKind,
@@ -131,11 +129,10 @@ export function createOrganizations(parts: {
     },
 
     /**
-     * Ends the place at once, and then deletes all access to it and its warehouses, step by step. If the process stops,
+     * Ends the organization or warehouse at once, and then deletes all access to it step by step. If the process stops,
      * a repeated call or a job of the service continues.
-     *
-     * @param inTransaction runs before the first step, but not if the call is repeated: the log names who began the
-     * deletion
+     * @param inTransaction runs before the first step, but not in a repeated call: the log names the person who began
+     *   the deletion
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
@@ -153,8 +150,8 @@ export function createOrganizations(parts: {
     },
 
     /**
-     * Counts the warehouses deleted with the place, and the users and clients that lose access. `MAX_DEPENDENTS + 1`
-     * means that there are more than `MAX_DEPENDENTS`.
+     * Counts the warehouses that would be deleted with the record, and the users and clients that would lose access. A
+     * count of `MAX_DEPENDENTS + 1` means more than `MAX_DEPENDENTS`.
      */
     async dependents(kind: PlaceKind, id: string): Promise<Dependents> {
       const { access } = REMOVAL[kind];
@@ -169,17 +166,13 @@ export function createOrganizations(parts: {
       return row ?? { warehouses: 0, people: 0, machines: 0 };
     },
 
-    /** Lists organizations by name. */
     list: (page: PageRequest = {}): Promise<Page<ListedOrganization>> => {
       const cells = ['id', 'name', 'warehouses::text', 'policy', 'external_id'];
       return pageOf(database, { select: LISTED.organization, order: [byName('name'), 'id'], cells }, page);
     },
 
     /**
-     * Lists warehouses by the id of their organization, then by their own name.
-     *
-     * @param organizationId only warehouses of this organization.
-     * @throws Refusal `organization_unknown`
+     * Sorts by the id of the organization, then by the name of the warehouse. @throws Refusal `organization_unknown`
      */
     async listWarehouses(page: PageRequest = {}, organizationId?: string): Promise<Page<ListedWarehouse>> {
       if (organizationId !== undefined) await findPlace(database, 'organization', organizationId);
@@ -204,7 +197,7 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Ends up to `size` places: makes older lines about them outdated, and frees their external ids. */
+/** Ends up to `size` records. Older lines about them become outdated, and their external ids become free. */
 async function end(
   tx: Queries,
   now: Date,
@@ -226,9 +219,8 @@ async function end(
 }
 
 /**
- * Deletes the rows of an ended place in steps, and finally the place.
- *
- * @param limit how many rows to delete, approximately; `until` is a time of `performance.now()` at which to stop
+ * Deletes the rows that depend on an ended organization or warehouse in steps, and finally its own row.
+ * @param limit how many rows to delete, approximately. `until` is a time of `performance.now()` at which to stop.
  * @returns how many rows were deleted
  */
 async function removeSteps(
@@ -243,7 +235,8 @@ async function removeSteps(
   const step = (work: (tx: Queries, now: Date) => Promise<unknown[]>): Promise<unknown[]> =>
     retried(() =>
       engine.transaction(async (tx, now) => {
-        // Catch the timeout inside the transaction: a timeout of waiting for the lock must not reduce the size.
+        // Catch the timeout inside the transaction, because a timeout of the wait for the lock must not reduce the
+        // size.
         const rows = await work(tx, now).catch((error: unknown) => {
           if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
           throw error;
@@ -274,14 +267,14 @@ async function removeSteps(
   return removed;
 }
 
-/** After this time the job begins no further step, because other cleaning jobs wait for it. */
+/** After this time the job begins no further step, because other cleaning jobs must wait for it. */
 const JOB_MS = 5_000;
 
 const PLACES_AT_ONCE = 10;
 
-/** Continues deletions whose process stopped. A place that cannot be deleted does not delay the others. */
+/** Continues deletions whose process stopped. A record that cannot be deleted does not delay the others. */
 export function endedPlacesCleaning({ database, engine }: { database: Database; engine: Changes }): CleaningJob {
-  /** Places whose deletion failed: the next rounds begin with the other places. */
+  /** The ids whose deletion failed. The next rounds begin with the other ids. */
   const failed = { organization: new Set<string>(), warehouse: new Set<string>() };
   return async (limit) => {
     const until = performance.now() + JOB_MS;
@@ -313,7 +306,7 @@ export function endedPlacesCleaning({ database, engine }: { database: Database; 
 
 const placeOf = ({ id, name, externalId }: FoundPlace): Place => ({ id, name, externalId });
 
-/** Accepts visible text, as an import does (changes/line.ts). @throws Refusal `name_invalid` */
+/** Accepts the same texts as an import (changes/line.ts). @throws Refusal `name_invalid` */
 const acceptedExternalId = (entered: string | undefined): string | null =>
   entered === undefined ? null : displayName(entered);
 
@@ -339,7 +332,9 @@ const REMOVAL = {
   },
   warehouse: {
     table: 'warehouses',
-    /** Warehouses of a deleted organization end at the same time, although they are deleted in later steps. */
+    /**
+     * The warehouses of a deleted organization end together with it, although their rows are deleted in later steps.
+     */
     began: HOME_ENDED_AT,
     /** The deletion of an organization also deletes its warehouses. */
     isDue: 'NOT EXISTS (SELECT FROM organizations o WHERE o.id = t.organization_id AND o.ended_at IS NOT NULL)',

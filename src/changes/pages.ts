@@ -1,4 +1,4 @@
-/** Reads the staged lines of an import, page by page, as changes with the ids of the records that they name. */
+/** Reads the stored lines of an import page by page, and converts them to changes with the ids of the named records. */
 import { randomId } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import { type Change, type NamedType, valuesOf } from './change.ts';
@@ -8,11 +8,11 @@ import { HOME_ENDED_AT, isNamed, keyOfBoth, keyOfId, lineWith, type Pass, PREFIX
 export interface Plan {
   readonly importId: string;
   readonly passes: readonly Pass[];
-  /** True to remove records that were imported before and are not in the file. */
+  /** True to remove imported records that are not in the file. */
   readonly prune: boolean;
-  /** True to adopt places that were created manually and have the name of a line. */
+  /** True to let a line take over an organization or warehouse that was created manually and has the same name. */
   readonly adoptByName: boolean;
-  /** The time as of which the file describes the data. */
+  /** The time at which the data of the file was correct. */
   readonly asOf: Date;
 }
 
@@ -33,15 +33,15 @@ interface Row {
   readonly holder?: string | null;
 }
 
-/** Each condition matches an index: otherwise PostgreSQL would read and sort all lines for each page. */
+/** Each condition matches an index. Without an index, PostgreSQL would read and sort all lines for each page. */
 const linesSql = (pass: Pass): string =>
   `(SELECT * FROM import_lines WHERE import_id = $1 AND type = '${typeOf(pass)}' AND number > $2 ${
     typeOf(pass) === 'warehouse' ? `AND home IS ${pass === 'move' ? 'NOT NULL' : 'NULL'}` : ''
   } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
 
 /**
- * Like `linesSql`, and also the lines of accounts that now have an address that the page gives to another account: both
- * must change in one transaction. These lines may in turn need the addresses of further accounts. PostgreSQL
+ * Returns the lines of `linesSql`, and the lines of accounts whose present address the page gives to another account:
+ * both accounts must change in one transaction. The added lines may need the addresses of further accounts. PostgreSQL
  * overestimates the number of rows a hundredfold.
  */
 const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
@@ -53,13 +53,15 @@ const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
   SELECT x.* FROM (SELECT number FROM page LIMIT $3 + $4) p CROSS JOIN LATERAL (SELECT * FROM import_lines x
     WHERE x.import_id = $1 AND x.type = 'account' AND x.number = p.number OFFSET 0) x) l`;
 
-/** SQL for the id that belongs to a name. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join. */
+/**
+ * SQL for the id of the record with this external id. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join.
+ */
 const named = (type: NamedType, key: string, alias: string): string =>
   `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
 
 const HOME = `coalesce(${lineWith('organization', 'l.home', 'id')},
   (SELECT o.id FROM organizations o WHERE o.external_id = l.home))`;
-/** SQL for the id of an account that was created manually and is adopted by its address. */
+/** SQL for the id of a manually created account with the address of the line. */
 const BY_EMAIL = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key AND t.external_id IS NULL)';
 
 const ofPlace = (type: NamedType, lines = linesSql(type)): string => {
@@ -93,7 +95,10 @@ const SELECT: Readonly<Record<Pass, string>> = {
 
 const ACCOUNTS_TOGETHER = ofPlace('account', ACCOUNT_LINES);
 
-/** @param maxMore how many lines of later pages to add: those of accounts whose present address this page needs */
+/**
+ * @param maxMore how many lines of later pages may be added, because their accounts have an address that this page
+ *   needs
+ */
 export async function pageOf(
   tx: Queries,
   plan: Plan,
@@ -105,7 +110,7 @@ export async function pageOf(
   const rows = await tx.query<Row>(select, [plan.importId, after, size, ...more]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
-    /** How many of the lines belong to this page, and not to later ones. */
+    /** Without the added lines of later pages. */
     count: Math.min(rows.length, size),
     next: rows.length < size ? undefined : rows[size - 1]?.number,
   };
@@ -122,16 +127,16 @@ export async function pageOf(
       row.account_id !== null && row.organization_id !== null && (type === 'membership' || row.warehouse_id !== null),
   );
   const changes = known.map((row) => changeOf(type, row, plan));
-  // The other lines name an account or place that was deleted after the time of the file.
+  // The remaining lines name an account, organization or warehouse that was deleted after the time of the file.
   return { ...page, changes, newer: rows.length - known.length, problems: [] };
 }
 
-/** Finds the record of each line, and stores its id with the line, because later lines name the record. */
+/** Finds the record of each line, and stores its id with the line for later lines that name the record. */
 async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly Row[]) {
   const problems: { number: number; message: string }[] = [];
   const ids = new Map<number, string>();
   const adding = new Set<number>();
-  /** Lines whose record is found by their address. */
+  /** The lines whose record was found by its address. */
   const adopting = new Set<number>();
   const notFound = rows.filter(({ own, before }) => !own && !before);
   const byName = plan.adoptByName && type !== 'account' ? await findByName(tx, plan, type, notFound) : undefined;
@@ -158,7 +163,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
   return { ids, adding, adopting, problems };
 }
 
-/** Finds places that were created manually and have the name of a line. */
+/** Finds manually created organizations or warehouses with the name of a line. */
 async function findByName(tx: Queries, { importId }: Plan, type: 'organization' | 'warehouse', rows: readonly Row[]) {
   const home = type === 'warehouse' ? 't.organization_id' : 'NULL';
   const found = await tx.query<{ id: string; name: string; home: string | null; taken_by: string | null }>(
@@ -169,7 +174,7 @@ async function findByName(tx: Queries, { importId }: Plan, type: 'organization' 
   const takenBy = new Map(found.map(({ id, taken_by }) => [id, taken_by]));
   const homes = new Map(rows.map(({ number, organization_id }) => [number, organization_id]));
   return {
-    /** Returns the id of the only place with that name; adds a problem if there are several. */
+    /** Adds a problem if several records have the name. */
     adopt({ number, line: { name }, key }: Row, problems: { number: number; message: string }[]): string | undefined {
       const same = found.filter((one) => one.name === name && one.home === homes.get(number));
       const [one] = same;
@@ -195,8 +200,7 @@ const bothIdsExist = (former: string): string =>
 
 /**
  * Removes the ids of outdated lines: their record was deleted after the time of the file, or their address now belongs
- * to another person. Lines that depend on them then find no id.
- *
+ * to another person. Lines that depend on the outdated lines then find no id.
  * @param outdated must not contain lines that give a person an external id
  */
 export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
@@ -238,8 +242,8 @@ const present = (values: object): Partial<Change> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
 
 /**
- * Returns names under which the deletion of an account or place may be recorded. The address is one only if no account
- * has the external id of the line: a deleted person who was added manually had no external id.
+ * Returns the names under which a deletion may be recorded. They include the address only if no account has the
+ * external id of the line: a deleted person who was added manually had no external id.
  */
 function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonNullable<Change['named']> {
   const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>
@@ -254,11 +258,11 @@ function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonN
 const isNewer = (thing: string): string =>
   `EXISTS (SELECT FROM known_times t WHERE t.thing = ${thing} AND t.as_of > $3 AND NOT t.by_import)`;
 
-/** Returns what the engine must know of the rest of the file, because a dry run has not written earlier pages. */
+/** Returns what the engine must know about the rest of the file, because a dry run has not written earlier pages. */
 export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
   fileId,
 
-  /** Returns what the file says about accounts that have the address of another line. */
+  /** Returns what the file says about accounts whose address another line wants. */
   async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
     const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
       `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, ${isNewer("'account ' || h.id")} AS is_newer
@@ -270,7 +274,7 @@ export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) 
     );
   },
 
-  /** Returns which pairs the file makes memberships, as strings `account organization`. */
+  /** Returns the pairs that are members in the file, as strings `account organization`. */
   async members(tx: Queries, pairs: readonly { readonly account: string; readonly organization: string }[]) {
     const rows = await tx.query<{ account: string; organization: string }>(
       `SELECT p.account, p.organization FROM jsonb_to_recordset($2::jsonb) AS p (account text, organization text)

@@ -1,22 +1,21 @@
-/** Errors of an import: wrong lines, found before anything is written, and an interruption. */
 import { Refusal } from '../base/refusal.ts';
 
 export interface ImportProblem {
-  /** Line number in the file; the first line is 1. */
+  /** The first line has number 1. */
   readonly line: number;
-  /** Describes the problem and the remedy. */
+  /** Names the problem and the remedy. */
   readonly message: string;
 }
 
-/** Maximum number of listed problems: an export with a mistake usually has it on every line. */
+/** Maximum number of listed problems. If an export has a mistake, usually every line has it. */
 const MAX_SHOWN = 100;
 
 export class ImportProblems extends Error {
   readonly code = 'import_problems';
   readonly remedy = 'Nothing was changed. Correct the file, or the program that writes it, and import it again.';
-  /** The first problems in the order of the lines. */
+  /** The first problems, in the order of the lines. */
   readonly problems: readonly ImportProblem[];
-  /** Number of all problems, including those that are not listed. */
+  /** The number of all problems, including those that are not listed. */
   readonly count: number;
 
   constructor(problems: readonly ImportProblem[], count: number) {
@@ -46,7 +45,7 @@ export function createFoundProblems() {
 
 export type FoundProblems = ReturnType<typeof createFoundProblems>;
 
-/** Thrown if the import stopped between two batches; the batches that were written stay. */
+/** Thrown if the import stopped between two batches. The earlier batches stay written. */
 export class ImportInterrupted extends Refusal {
   /** @param kept how many changes of the import are in the database */
   constructor({ id, kept }: { readonly id: string; readonly kept: number }, reason: string, cause: unknown) {

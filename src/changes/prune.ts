@@ -1,4 +1,4 @@
-/** Finds imported records that the file lacks, page by page. Leaves out records that were created manually. */
+/** Finds imported records that are not in the file, page by page. Ignores manually created records. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Change } from './change.ts';
@@ -7,7 +7,7 @@ import type { Plan } from './pages.ts';
 import { HOME_ENDED_AT, hasLine, isNamed, keyOfBoth, keyOfId, TABLES } from './stage.ts';
 import { existsLater } from './times.ts';
 
-/** In order of removal: a record is removed before the records on which it depends. */
+/** In the order of removal: a record is removed before the records on which it depends. */
 export const PRUNED_TYPES = [
   'warehouse_rights',
   'membership',
@@ -16,11 +16,11 @@ export const PRUNED_TYPES = [
   'account',
 ] as const satisfies readonly ImportType[];
 
-/** A record that the file lacks, as a report shows it. */
+/** An imported record that is not in the file. */
 export interface Absent {
   readonly change: Change;
   readonly key: ImportKey;
-  /** The name of the place; the email address of the account. */
+  /** A name of an organization or warehouse, or the email address of an account. */
   readonly name?: string;
   readonly present?: string | readonly string[];
 }
@@ -32,7 +32,7 @@ interface Row {
   readonly account_id: string | null;
   readonly organization_id: string | null;
   readonly warehouse_id: string | null;
-  /** The external ids that the account and the place have after the import; null if they were created manually. */
+  /** The external ids after the import. They are null for manually created records. */
   readonly account: string | null;
   readonly place: string | null;
   readonly present: string | readonly string[] | null;
@@ -48,11 +48,14 @@ const keyAfter = (type: keyof typeof TABLES, id: string, alias: string): string 
     WHERE x.id = ${id} OFFSET 0) ${alias} ON true`;
 const MEMBER = hasLine('membership', keyOfBoth('a.key', 'o.key'));
 
-/** Takes a page by primary key before joining: its cost is then independent of the other tables. */
+/**
+ * Selects the rows of the page by the primary key before the join, so that its cost does not depend on the other
+ * tables.
+ */
 const access = (type: 'membership' | 'warehouse_rights'): string => {
   const isRights = type === 'warehouse_rights';
   const table = isRights ? 'warehouse_rights' : 'organization_memberships';
-  // Removing a membership also removes its rights: they are not listed separately.
+  // The removal of a membership also removes its rights, so these rights are not listed separately.
   const isAbsent = isRights ? `${MEMBER} AND NOT ${hasLine(type, keyOfBoth('a.key', 'w.key'))}` : `NOT ${MEMBER}`;
   const ids = isRights ? ['account', 'warehouse'] : ['account', 'organization'];
   return `SELECT it.id::text AS at, NULL AS id, NULL AS name, it.account_id, it.organization_id,
@@ -69,7 +72,7 @@ const access = (type: 'membership' | 'warehouse_rights'): string => {
 };
 
 const IS_BY_HAND = `a.external_id IS NULL AND (a.id IS NULL OR ${keyOfId('a.id')} IS NULL)`;
-/** SQL that is true if a manually created record would be removed together with the record. */
+/** SQL that is true if a manually created record would be removed together with this record. */
 const NEEDED = {
   account: 'false',
   warehouse: `EXISTS (SELECT FROM warehouse_rights r LEFT JOIN accounts a ON a.id = r.account_id
@@ -112,16 +115,15 @@ export async function prunePage(
   const { gone = [], kept = [] } = Object.groupBy(older, ({ is_needed }) => (is_needed ? 'kept' : 'gone'));
   return {
     gone: gone.map((row) => absentOf(type, row, asOf)),
-    /** Records that are kept, because a manually created record would be removed with them. */
+    /** Records that stay, because a manually created record would be removed with them. */
     kept: kept.map((row) => absentOf(type, row, asOf)),
     newer: absent.length - older.length,
-    /** How many imported records were compared. */
     present: imported.length,
     next: rows.length < size ? undefined : rows.at(-1)?.at,
   };
 }
 
-/** Accounts are suspended, never deleted: their log, connections and clients stay available. */
+/** Accounts are suspended and never deleted, so that their log, connections and clients stay available. */
 function absentOf(type: ImportType, row: Row, asOf: Date): Absent {
   const { id, name, account, place, present } = row;
   const ids = ['account_id', 'organization_id', 'warehouse_id'] as const;
@@ -138,10 +140,10 @@ function absentOf(type: ImportType, row: Row, asOf: Date): Absent {
   return { change, key: key as ImportKey, ...(name !== null && { name }), ...(present !== null && { present }) };
 }
 
-/** `import.prune_at_most` or `--prune-at-most`: `10%` of each kind, or a number of each. */
+/** `import.prune_at_most` or `--prune-at-most`: a percentage of each kind, such as `10%`, or a number for each kind. */
 export type PruneLimit = string;
 
-/** For one kind: how many imported records would be removed, and how many exist. */
+/** How many records of a kind would be removed, and how many exist. */
 export interface Pruned {
   readonly removed: number;
   readonly present: number;
@@ -149,11 +151,11 @@ export interface Pruned {
 
 export interface PruneExcess {
   readonly refusal: Refusal;
-  /** A percentage that would permit the removal. */
+  /** A percentage that would allow the removal. */
   readonly needed: PruneLimit;
 }
 
-/** @returns undefined if the limit allows everything that would be removed. */
+/** @returns undefined if the limit allows the removal */
 export function pruneExcess(pruned: ReadonlyMap<ImportType, Pruned>, limit: PruneLimit): PruneExcess | undefined {
   const beyond = IMPORT_TYPES.flatMap((type) => {
     const { removed = 0, present = 0 } = pruned.get(type) ?? {};
@@ -172,7 +174,7 @@ export function pruneExcess(pruned: ReadonlyMap<ImportType, Pruned>, limit: Prun
   return { refusal, needed };
 }
 
-/** Rounds up, so that one of a few things can be removed; only `100%` removes all of a kind. */
+/** Rounds up, so that one of a few records can be removed. Only `100%` allows the removal of all records of a kind. */
 function allowed(present: number, limit: PruneLimit): number {
   if (limit === '100%') return present;
   const max = limit.endsWith('%') ? Math.ceil((present * Number(limit.slice(0, -1))) / 100) : Number(limit);

@@ -12,7 +12,7 @@ import type { RemovalLimit } from './removal-limit.ts';
 import { type Resolved, resolve } from './resolve.ts';
 import { isDeleted, isOutdated, readTimes } from './times.ts';
 
-/** The result of one line. `not_done`: PostgreSQL did not answer. */
+/** The result of one line. `not_done` means that PostgreSQL did not answer. */
 export interface LineAnswer {
   readonly line: number;
   readonly result: 'ok' | 'unchanged' | 'outdated' | 'refused' | 'held_back' | 'not_done';
@@ -22,10 +22,10 @@ export interface LineAnswer {
 }
 
 const MAX_LINES = 1_000;
-/** Pauses before each retry of a batch: the sender waits for the answer. */
+/** Few and short, because the sender waits for the answer. */
 const RETRY_PAUSES_MS = [100, 400];
 const BATCH_SIZE = 500;
-/** The batch size for lines that may each change many other rows: a batch has one timeout. */
+/** The batch size for lines that may each change many other rows, because the timeout is for the whole batch. */
 const HEAVY_BATCH_SIZE = 20;
 const isHeavy = (line: PushedLine): boolean =>
   ('deleted' in line && line.deleted === true) ||
@@ -37,7 +37,7 @@ export function createPushedChanges(parts: {
   readonly removals: RemovalLimit;
   /** Returns a log that records changes with the name of the sender. */
   readonly activityOf: (sender: string) => Pick<Activity, 'recordAll'>;
-  /** Returns true if a new organization asks first, unless its line says otherwise. */
+  /** Returns true if a new organization must approve clients first, unless its line says otherwise. */
   readonly asksFirst: () => boolean;
 }) {
   const { changes, clock, removals, activityOf, asksFirst } = parts;
@@ -55,7 +55,7 @@ export function createPushedChanges(parts: {
     const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
       [id, account_id, warehouse_id ?? organization_id].join(' '),
     );
-    // Two lines name the same record differently: this error makes the caller apply smaller batches.
+    // Two names may mean the same record. After this error, the caller applies smaller batches.
     if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
     await answerMissing(tx, resolved, answer);
     const { differences, outdated, problems } = await changes.make(tx, now, known, {
@@ -72,7 +72,7 @@ export function createPushedChanges(parts: {
     return lines.flatMap(({ number }) => answers.get(number) ?? []);
   }
 
-  /** Leaves out the lines that would exceed the limit of removals. A line may remove several records. */
+  /** Leaves out lines that would exceed the limit of removals. One line may remove several records. */
   async function limited(tx: Queries, found: readonly Difference[], holdBack: (line: number) => void) {
     const removing = found.filter(isRemoval);
     if (removing.length === 0) return found;
@@ -89,7 +89,10 @@ export function createPushedChanges(parts: {
     return allowed;
   }
 
-  /** Applies a batch. If it is refused or too long, applies parts of it in their order: only wrong lines are refused. */
+  /**
+   * Applies a batch. If the batch is refused or takes too long, applies parts of it in their order, so that only wrong
+   * lines are refused.
+   */
   async function* apply(lines: readonly PushedLine[], sender: string): AsyncIterable<LineAnswer> {
     const [first] = lines;
     if (first === undefined) return;
@@ -109,9 +112,8 @@ export function createPushedChanges(parts: {
 
   return {
     /**
-     * Applies the lines of a request, and returns an answer for each.
-     *
-     * @throws Refusal `too_many_lines` (then no line is applied)
+     * Returns an answer for each line.
+     * @throws Refusal `too_many_lines`, before a line was applied
      */
     async push(body: Buffer, sender: string): Promise<LineAnswer[]> {
       const now = new Date(clock());
@@ -144,7 +146,10 @@ export function createPushedChanges(parts: {
   };
 }
 
-/** Thrown if PostgreSQL needs too long for a batch, so that parts of it may succeed; not if the queue was too long. */
+/**
+ * Thrown if the statements of a batch took too long, so that smaller parts may succeed. Not thrown for a long wait in
+ * the queue.
+ */
 class BatchTooLong extends Error {}
 
 const inParts = (lines: readonly PushedLine[]) => (error: unknown) => {
@@ -172,7 +177,7 @@ function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[
   if (batch.length > 0) yield batch;
 }
 
-/** Returns the names of a line. If two names mean one record, `write` refuses the batch. */
+/** Returns the names of the record. If two names in a batch mean one record, `write` refuses the batch. */
 function ownNames(line: PushedLine): string[] {
   if (line.type === 'membership' || line.type === 'warehouse_rights') {
     const { account, account_id, account_email } = line;
@@ -188,7 +193,6 @@ function ownNames(line: PushedLine): string[] {
   );
 }
 
-/** Refuses lines whose names are unknown or contradict each other. */
 async function answerMissing(
   tx: Queries,
   resolved: readonly Resolved[],
@@ -214,7 +218,7 @@ const isRemoval = ({ kind, fields }: Difference): boolean =>
 
 const reasonOf = ({ code, message, remedy }: Refusal) => ({ code, message, remedy });
 
-/** Returns why the line is refused; undefined if the line did not cause the error. */
+/** @returns undefined if the line did not cause the error */
 function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   const constraint = error instanceof Error && 'constraint' in error && error.constraint;
@@ -228,7 +232,7 @@ function lineRefused(text: string): Refusal {
   return new Refusal('line_refused', `${message}.`, remedy.join('; ') || 'Correct the line.');
 }
 
-/** Maximum number of problems in an answer: one line may have thousands. */
+/** One line may have thousands of problems. */
 const MAX_PROBLEMS = 5;
 
 const invalid = (problems: readonly string[]): Refusal =>

@@ -1,4 +1,4 @@
-/** The rules of pushed lines: the rules of the import, with more names, `as_of` and `removed`. */
+/** The rules of pushed lines. They are the rules of the import, with `as_of`, `removed` and more names. */
 import { z } from 'zod';
 import { isAccountId } from '../accounts/account.ts';
 import { normalizeEmail } from '../accounts/email.ts';
@@ -64,7 +64,7 @@ const setLine = z.discriminatedUnion('type', [
   SET.membership,
   SET.warehouse_rights,
 ]);
-/** A line that removes a record may contain the whole record: its other values are ignored. */
+/** A line that removes a record may contain the whole record, whose other values are ignored. */
 const anything = z.unknown().optional();
 const removedLine = z.discriminatedUnion('type', [
   SET.account.extend({
@@ -99,7 +99,7 @@ const RULES: LineRules<SetPushedLine | RemovedLine> = {
   keysOf: (type: ImportType) => Object.keys(SET[type]?.shape ?? {}),
 };
 
-/** Returns all lines except blank lines, which are counted in the line numbers nevertheless. */
+/** Skips blank lines, but includes them in the line numbers. */
 export function* readPushedLines(body: Buffer): Iterable<PushedLine | BrokenLine> {
   let begin = 0;
   for (let number = 1; begin < body.length; number += 1) {

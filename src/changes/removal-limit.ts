@@ -1,4 +1,4 @@
-/** Limits how many records pushed lines remove within an hour, on all nodes together. */
+/** Limits how many records pushed lines can remove within an hour, on all nodes together. */
 import type { Clock } from '../base/clock.ts';
 import { type CleaningJob, expiryJob, refusalsExpiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -6,18 +6,18 @@ import type { Queries } from '../storage/queries.ts';
 export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
 
 const HOUR_MS = 3_600_000;
-/** The least that a percentage allows: 10 % of a few people would allow no removal. */
+/** The least number that a percentage allows: 10 % of a few people would allow no removal. */
 const MIN_OF_SHARE = 50;
 
 /** @param parts.limit `import.removals_per_hour`: a percentage of the people, or a number */
 export function createRemovalLimit(parts: { readonly clock: Clock; readonly limit: () => string }) {
   const { clock, limit } = parts;
 
-  /** @param tx must hold the lock that serializes changes, so that no other batch reads the count meanwhile */
+  /** @param tx must have the lock that serializes changes, so that no other batch reads the count meanwhile */
   async function left(tx: Queries, wanted: number): Promise<number> {
     const share = limit().endsWith('%') ? Number.parseInt(limit(), 10) : undefined;
     const [row] = await tx.query<{ removed: number; people: number }>(
-      // Counting people is slow: skip it if `MIN_OF_SHARE` is enough, and stop when these removals are allowed.
+      // Counting people is slow. Skip it if `MIN_OF_SHARE` is enough, and stop the count when it allows these removals.
       `SELECT removed, (SELECT count(*) FROM (SELECT FROM accounts WHERE suspended_at IS NULL
           LIMIT CASE WHEN removed + $2 > $3 AND $4 > 0 THEN ceil((removed + $2) * 100.0 / $4) ELSE 0 END) x)::int AS people
         FROM (SELECT coalesce(sum(removals), 0)::int AS removed
@@ -30,13 +30,13 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   }
 
   return {
-    /** Returns how many more removals are allowed, or a smaller number that `wanted` does not exceed. */
+    /** Returns how many more removals are allowed. The result may be smaller, but then it is at least `wanted`. */
     left,
     record: (tx: Queries, removals: number) => recordRemovals(tx, clock, removals),
   };
 }
 
-/** @param removals negative to allow more removals than the limit, for an hour */
+/** @param removals a negative number allows more removals than the limit, for an hour */
 export async function recordRemovals(tx: Queries, clock: Clock, removals: number): Promise<void> {
   await tx.query('INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)', [new Date(clock()), removals]);
 }

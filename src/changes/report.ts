@@ -4,15 +4,17 @@ import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune.ts';
 
-/** A `removed` account is suspended. `kept`: no longer in the file, but a manually created record depends on it. */
+/**
+ * `removed` accounts are suspended. `kept` records are no longer in the file, but a manually created record needs them.
+ */
 export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
 
 export interface ImportChange {
   readonly change: ChangeKind;
   readonly key: ImportKey;
-  /** An email address or a name, for readers who do not recognize the ids. */
+  /** An email address or a name, for readers who do not know the ids. */
   readonly name?: string;
-  /** Values before and after the change; for added or removed things only fields that matter. */
+  /** Values before and after the change. For an added or removed record, only the important fields. */
   readonly fields?: Fields;
 }
 
@@ -21,12 +23,12 @@ type Counts = Record<ImportType, ImportCounts>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
-  /** The first changes only; `changeCount` is the number of all changes. */
+  /** Only the first changes. `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
-  /** Number of lines and imported records that are not applied because something newer is known. */
+  /** How many lines and imported records were not applied, because a newer change is known. */
   readonly newer: number;
-  /** Present if more would be removed than the limit allows. */
+  /** Present if the import would remove more records than the limit allows. */
   readonly excess?: PruneExcess;
 }
 
@@ -46,12 +48,12 @@ export function createImportTally() {
   let newer = 0;
 
   return {
-    /** @param page.lines number of compared lines; 0 if the page only removes */
+    /** @param page.lines the number of compared lines; 0 if the page only removes records */
     add(type: ImportType, page: ComparedPage): void {
       const { changes, lines } = page;
       newer += page.newer;
       for (const { change, key } of changes) counts[key.type][change] += 1;
-      // Count only changes of the lines' own type: a move also removes rights, which have no line.
+      // Count only changes of the same type as the lines: a move also removes rights, which have no line.
       const ofLines = changes.filter(({ key }) => key.type === type);
       if (lines > 0) counts[type].unchanged += lines - ofLines.length;
       changeCount += changes.length;
@@ -61,7 +63,7 @@ export function createImportTally() {
   };
 }
 
-/** Stores that an import has succeeded, for a metric of the service, which is another process. */
+/** Stores the time for a metric of the service, because the import runs in another process. */
 export async function recordImport(database: Queries, succeededAt: Date): Promise<void> {
   await database.query(
     `INSERT INTO last_import (succeeded_at) VALUES ($1)

@@ -15,7 +15,6 @@ interface Found {
   readonly organization_id: string | null;
 }
 
-/** The keys of a line whose values are an external id, an id and an email address. */
 type Keys = readonly [external: string, id: string, email: string];
 const OWN: Keys = ['external_id', 'id', 'email'];
 const KEYS: Readonly<Record<NamedType, Keys>> = {
@@ -41,11 +40,11 @@ const namesIn = (line: Text, [external, id, email]: Keys): Names => ({
 export interface Resolved {
   readonly line: PushedLine;
   readonly change: Change;
-  /** Why the line is refused, if its names are unknown or contradict each other. */
+  /** Why the line is refused: its names are unknown, or contradict each other. */
   readonly missing?: Refusal;
 }
 
-/** A line without `as_of` is a change of now: it is never outdated, even if the clock of another sender is ahead. */
+/** A line without `as_of` is a change of now. It is never outdated, even if the clock of another sender is ahead. */
 export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promise<Resolved[]> {
   const of = await findAll(tx, lines);
   return lines.map((line): Resolved => {
@@ -86,8 +85,8 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
 }
 
 /**
- * Removes the address from the names by which to look for a deletion, if the line has another name: a person may have
- * the address of another person who was deleted.
+ * Removes the address from the names by which a deletion is looked for, if the line has another name: a person may have
+ * the former address of a deleted person.
  */
 const surest = (names: Names): Names =>
   names.external === undefined && names.id === undefined ? names : { ...names, email: undefined };
@@ -141,13 +140,13 @@ async function findAll(tx: Queries, lines: readonly PushedLine[]): Promise<Looku
     value === undefined ? undefined : index.get(`${type} ${by} ${by === 'email' ? emailKey(value) : value}`);
 }
 
-/** Returns the account or place of the line; undefined if the line adds it. @throws Refusal */
+/** @returns undefined if the line adds the account or place. @throws Refusal */
 function ownOf(line: PushedLine, type: NamedType, of: Lookup): Found | undefined {
   const names = namesIn(line as unknown as Text, OWN);
   const { external, id, email } = names;
   const holder = of(type, 'email', email);
   if (line.removed === true) {
-    // The address may be outdated: ignore an address of no account if the line has another name.
+    // The address may be outdated. Ignore an address that no account has if the line has another name.
     const isOld = holder === undefined && (id ?? external) !== undefined;
     return theOne(type, OWN, isOld ? { id, external } : names, of);
   }
@@ -168,7 +167,7 @@ function ownOf(line: PushedLine, type: NamedType, of: Lookup): Found | undefined
   return byName ?? (holder?.external_id === null ? holder : undefined);
 }
 
-/** Returns the account or place that all given names name. @throws Refusal */
+/** Returns the one account or place that all these names mean. @throws Refusal */
 function theOne(type: NamedType, keys: Keys, { external, id, email }: Names, of: Lookup): Found {
   const given = [
     { key: keys[0], value: external, row: of(type, 'external_id', external) },

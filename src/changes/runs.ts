@@ -1,32 +1,33 @@
-/** The running imports. Only one writes at a time, on all machines; each has its lines in a table. */
+/**
+ * The running imports. The lines of each import are in a table. Of all imports on all machines, only one writes at a
+ * time.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 
-/** A writing import, shown to an operator whose own import waits for it. */
+/** An import that writes. It is shown to an operator whose own import must wait. */
 export interface WritingRun {
   readonly startedAt: Date;
-  /** The operator who started the import, with the process and the machine. */
+  /** Operator, process and machine. */
   readonly startedBy: string;
 }
 
 /** A running import, whose lines are stored until it is disposed. */
 export interface Run extends AsyncDisposable {
-  /** `imp_` and 16 random characters: the audit entries of the import contain it. */
+  /** `imp_` and 16 random characters. The audit entries of the import contain this id. */
   readonly id: string;
-  /** When the run began, by the clock of the database. */
+  /** By the clock of the database. */
   readonly startedAt: Date;
   /**
    * Waits until no other import writes, and keeps others from writing.
-   *
-   * @param onWait called once for each import to wait for
+   * @param onWait called once for each import that must end first
    */
   takeTurn(onWait?: (writing: WritingRun) => void): Promise<void>;
   /**
-   * Keeps the run and its lines until this transaction ends.
-   *
+   * Keeps the run and its lines until the transaction `tx` ends.
    * @throws RunLost
    */
   requireHeld(tx: Queries): Promise<void>;
@@ -44,7 +45,7 @@ export class RunLost extends Refusal {
   }
 }
 
-/** How long the next import waits if the process of a running one was killed. */
+/** If the process of an import was killed, the next import waits for this time. */
 const EXPIRY_SECONDS = 30;
 const RENEWAL_MS = (EXPIRY_SECONDS * 1000) / 3;
 const POLL_MS = 500;
@@ -62,7 +63,7 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
   );
   const renew = (): Promise<unknown> =>
     database.query(`UPDATE import_runs SET expires_at = ${EXPIRES_AT} WHERE id = $1`, [id]);
-  // Ignore a failed renewal: the next one extends the time as well, and each write calls `requireHeld`.
+  // Ignore a failed renewal: the next renewal extends the time as well, and each write calls `requireHeld`.
   const timer = setInterval(() => void renew().catch(() => {}), RENEWAL_MS).unref();
 
   return {
@@ -94,7 +95,7 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
         await database.query('DELETE FROM import_runs WHERE id = $1', [id]);
         while ((await deleteLines(database, id, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
       } catch {
-        // The run expires by itself, and the cleaning job deletes the lines.
+        // If the deletion fails, the run expires, and the cleaning job deletes the lines.
       }
     },
   };
@@ -112,9 +113,10 @@ async function findWriting(database: Queries): Promise<WritingRun | undefined> {
 function tryToTakeTurn(database: Database, id: string): Promise<boolean> {
   return database
     .transaction(async (tx) => {
-      // Waits for an open transaction of the expired import, and keeps the row if that transaction has renewed it.
+      // The DELETE waits for an open transaction of the expired import, and keeps the row if that transaction has
+      // renewed it.
       await tx.query('DELETE FROM import_runs WHERE writes AND expires_at <= clock_timestamp()');
-      // Of a run that was lost meanwhile nothing is updated: its first write finds out.
+      // If this run was lost meanwhile, the UPDATE finds no row, and the first write throws RunLost.
       await tx.query('UPDATE import_runs SET writes = true, started_at = clock_timestamp() WHERE id = $1', [id]);
       return true;
     })
@@ -134,17 +136,16 @@ async function deleteLines(database: Queries, id: string, limit: number): Promis
   return rows.length;
 }
 
-/** An expired run is kept for an hour: its process may continue if no other import has begun to write. */
+/** Keep an expired run for an hour: its process may continue if no other import has begun to write. */
 const EXPIRED_RUNS = "DELETE FROM import_runs WHERE expires_at <= clock_timestamp() - interval '1 hour'";
 
-/** Finds imports without a run by jumping from id to id in the index, because an import may have millions of lines. */
+/** Finds imports without a run. Jumps from id to id in the index, because an import may have millions of lines. */
 const WITHOUT_RUN = `WITH RECURSIVE imports AS (
     SELECT min(import_id) AS id FROM import_lines
     UNION ALL SELECT (SELECT min(l.import_id) FROM import_lines l WHERE l.import_id > imports.id)
       FROM imports WHERE imports.id IS NOT NULL)
   SELECT id FROM imports WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM import_runs r WHERE r.id = imports.id)`;
 
-/** Deletes the lines of imports whose process was killed. */
 export const importLinesCleaning =
   ({ database }: { readonly database: Queries }): CleaningJob =>
   async (limit) => {

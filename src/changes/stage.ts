@@ -8,7 +8,7 @@ import type { FoundProblems } from './problems.ts';
 
 /** How many lines or records a statement handles. */
 export const PAGE_SIZE = 500;
-/** Page size of statements that only read, because no request waits for these. */
+/** The page size of statements that only read. It is larger, because no request waits for these statements. */
 export const READ_SIZE = 2_000;
 
 export const TABLES = { organization: 'organizations', warehouse: 'warehouses', account: 'accounts' } as const;
@@ -17,9 +17,12 @@ export const PREFIXES = { organization: 'org_', warehouse: 'wh_', account: 'acc_
 export const HOME_ENDED_AT = '(SELECT o.ended_at FROM organizations o WHERE o.id = t.organization_id)';
 export const isNamed = (type: ImportType): type is NamedType => type in TABLES;
 
-/** The passes in their order. Warehouses move after memberships: members of the new organization keep their rights. */
+/**
+ * The passes in their order. Warehouses move after the memberships are written, so that members of the new organization
+ * keep their rights.
+ */
 export const PASSES = ['organization', 'warehouse', 'account', 'membership', 'move', 'warehouse_rights'] as const;
-/** The lines that are compared together: those of a type, or those that move a warehouse. */
+/** Lines that are compared together: all lines of a type, or the lines that move a warehouse. */
 export type Pass = (typeof PASSES)[number];
 export const typeOf = (pass: Pass): ImportType => (pass === 'move' ? 'warehouse' : pass);
 
@@ -27,15 +30,15 @@ export const typeOf = (pass: Pass): ImportType => (pass === 'move' ? 'warehouse'
 const SEPARATOR = '\u001F';
 
 export interface Staged {
-  /** How many lines the file has, without blank ones. */
+  /** Without blank lines. */
   readonly lines: number;
-  /** The passes that have lines: an import of two people needs no statement about places. */
+  /** The passes that have lines. Passes without lines run no statements. */
   readonly passes: readonly Pass[];
-  /** The first line that cannot be read at all: it may be about anything. */
+  /** The number of the first line that cannot be read at all. It may be about any record. */
   readonly unread: number | undefined;
 }
 
-/** Stores the lines of a file without keeping them in memory. Adds the problems of single lines. */
+/** Stores the lines of a file without keeping them in memory, and the problems of single lines. */
 export async function stage(
   database: Queries,
   importId: string,
@@ -115,14 +118,13 @@ export const keyOfId = (id: string): string =>
 export const hasLine = (type: ImportType, key: string): string =>
   `coalesce((SELECT true FROM import_lines e
     WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1), false)`;
-/** SQL for the key of a membership or of rights. */
 export const keyOfBoth = (account: string, place: string): string => `${account} || '${SEPARATOR}' || ${place}`;
 
-/** Sorts by the column, too: for a sort by number alone, PostgreSQL would scan the primary key. */
+/** Sort by the column, too. For a sort by number alone, PostgreSQL would scan the primary key. */
 const earlier = (column: string): string =>
   `(SELECT e.number FROM import_lines e WHERE e.import_id = $1 AND e.type = l.type
     AND e.${column} = l.${column} AND e.number < l.number ORDER BY e.${column}, e.number LIMIT 1)`;
-/** Rules are SQL for a message, which is null if the line is right: `||` with null is null. */
+/** A rule is SQL for a message, which is null if the line is right: in SQL, `||` with null is null. */
 const differsFromEarlier = (column: string, field: string, words: string): string =>
   `CASE WHEN l.${column} IS NOT NULL THEN '${field}: line ' || ${earlier(column)} || ' ${words}' END`;
 const exists = (type: NamedType, column: 'account' | 'place'): string =>
@@ -182,14 +184,14 @@ const RULES: Readonly<Record<ImportType, { readonly own: readonly string[]; read
   };
 const nameOf = (type: ImportType): string => (type === 'warehouse_rights' ? 'rights in a warehouse' : type);
 
-/** Adds the problems that a line has only because of other lines. */
+/** Adds the problems that a line has only because of other lines of the file. */
 export async function checkRules(
   database: Queries,
   importId: string,
   { passes, unread }: Staged,
   problems: FoundProblems,
 ): Promise<void> {
-  // Mention a line that cannot be read: it may define what another line refers to.
+  // Mention a line that cannot be read, because it may define what another line refers to.
   const unless = unread === undefined ? '' : `, unless it is line ${unread}, which cannot be read`;
   for (const type of new Set(passes.map(typeOf))) {
     const { own, references } = RULES[type];

@@ -7,7 +7,7 @@ import type { Changes } from './engine.ts';
 
 export type TestOrganizations = ReturnType<typeof createTestOrganizations>;
 
-/** @param parts.ids the organizations that the operator names in the settings */
+/** @param parts.ids the test organizations that the settings name */
 export function createTestOrganizations(parts: {
   readonly database: Database;
   readonly engine: Changes;
@@ -39,7 +39,7 @@ export function createTestOrganizations(parts: {
               WHERE o.id = $2 AND o.ended_at IS NULL`,
             [account_id, organization_id, to === 'leave'],
           );
-          // Leave ends only the role that joining gives: an owner, admin or operator gave any other role.
+          // `leave` ends only the role that `join` gives: an owner, an admin or an operator gave any other role.
           if (!found || found.role !== (to === 'join' ? null : 'viewer')) return;
           if (to === 'leave') await engine.make(tx, now, [{ ...membership, end: 'removed' }]);
           else {
@@ -59,7 +59,7 @@ export function createTestOrganizations(parts: {
   };
 }
 
-/** Returns the ids that belong to no organization, or to one that is being deleted. */
+/** Returns the ids that no organization has, or only an organization whose deletion has begun. */
 export const unknownOrganizations = (database: Queries, ids: readonly string[]) =>
   database.query<{ id: string }>(
     `SELECT id FROM unnest($1::text[]) AS id

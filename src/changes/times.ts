@@ -1,4 +1,4 @@
-/** The time of the latest change of each record: a change of an earlier time must not overwrite it. */
+/** Stores the time of the latest change of each record. A change of an earlier time must not overwrite the record. */
 import { emailKey } from '../accounts/email.ts';
 import { sha256 } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -6,9 +6,9 @@ import type { Change, Difference, NamedType, Names, Row } from './change.ts';
 
 export interface KnownTime {
   readonly asOf: Date;
-  /** True if an import wrote it: another import overwrites it even with an older file. */
+  /** True if an import wrote this time. Another import overwrites it even with an older file. */
   readonly byImport: boolean;
-  /** The file that names the record; see the table known_files. */
+  /** The file that names the record, as in the table known_files. */
   readonly fileId: string | null;
   readonly endedAsOf: Date | null;
 }
@@ -23,7 +23,7 @@ const PARTS = {
   warehouse_rights: ['account_id', 'warehouse_id'],
 } as const;
 
-/** Returns undefined if the account or place is missing, and for machine clients, which no line names. */
+/** Returns undefined if the account or place is missing, and for machine clients, which no line can name. */
 function keyOf(change: Change): string | undefined {
   const ids = PARTS[change.type].map((part) => change[part]);
   return ids.every((id) => id !== undefined) ? [change.type, ...ids].join(' ') : undefined;
@@ -39,10 +39,12 @@ const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names
 /** Returns the key of a removed link with a provider. Older lines are still applied, but without their identity. */
 const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
 
-/** Returns the key for when a person last got or lost the address: an older line may mean another person by it. */
+/**
+ * Returns the key for the time at which a person last got or lost the address: in an older line, the address may mean
+ * another person.
+ */
 const addressKey = (email: string): string => `account email ${sha256(emailKey(email))}`;
 
-/** Returns the key of the link with a provider that the change makes. */
 const linkKeys = ({ id, identity }: Change): string[] => (id && identity ? [unlinkedKey(id, identity.issuer)] : []);
 
 /** Returns the keys of records whose end also ended the record of the change. */
@@ -58,10 +60,16 @@ function dependencies({ type, account_id, organization_id, named = [], set, adds
   ];
 }
 
-/** Returns the key of the warehouse if the file has it in another organization, perhaps because of a newer move. */
+/**
+ * Returns the key of the warehouse if the file has the warehouse in another organization, perhaps because of a newer
+ * move.
+ */
 const moved = ({ warehouse_id, isElsewhere }: Change): string[] => (isElsewhere ? [`warehouse ${warehouse_id}`] : []);
 
-/** @param withDeleted true to read deletions of any time; otherwise only if something ended after one of the changes */
+/**
+ * @param withDeleted true to read deletions of any time. If false, they are read only if something ended after one of
+ *   the changes.
+ */
 export async function readTimes(
   tx: Queries,
   changes: readonly Change[],
@@ -88,7 +96,6 @@ export async function readTimes(
 export const fileIdOf = (times: KnownTimes, change: Change): string | null | undefined =>
   times.get(`${keyOf(change)}`)?.fileId;
 
-/** Returns true if the account or a place that the change names is known to have been deleted. */
 export const isDeleted = (times: KnownTimes, { named = [] }: Change): boolean =>
   named.flatMap(deletedKeys).some((key) => times.has(key));
 
@@ -113,15 +120,14 @@ const newerThan =
     return asOf !== undefined && at != null && at > asOf && !(isImport && known?.byImport);
   };
 
-/** Returns true if the link that the change makes was removed after the time of the change. */
 export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
   change.id !== undefined &&
   change.identity !== undefined &&
   newerThan(times, change, false)(unlinkedKey(change.id, change.identity.issuer), 'endedAsOf');
 
 /**
- * Returns true if an outdated line surely names the person who was found for it: since its time, no person with these
- * names was deleted, and no person got or lost this address.
+ * Returns true if an outdated line surely means the person who was found for it: since the time of the line, no person
+ * with these names was deleted, and no person got or lost this address.
  */
 export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
   !isOutdated(times, { ...change, id: undefined }, isImport);
@@ -142,10 +148,9 @@ export const existsLater = (
       .map(([part, id]) => `AND t.${part}_id = ${id}`)
       .join(' ')})`;
 
-/** How long the time of a removal is stored. */
+/** The time of a removal is stored for this long. */
 const REMEMBERED_MS = 30 * 86_400_000;
 
-/** Returns the keys of the old and of the new email address if the change replaces the address of an account. */
 function movedAddresses({ type, set }: Change, before: Row | null | undefined): string[] {
   if (type !== 'account' || !before || set?.email === undefined) return [];
   const keys = new Set([String(before.email), set.email].map(addressKey));
@@ -158,9 +163,8 @@ const stillExists = (part: string): string =>
 
 /**
  * Records the time of each change, even if the change did nothing. Writes no row that stays the same. Only an import
- * can lower the time of an earlier import; rights that end because an older line moves their warehouse keep their time.
- *
- * @param times as read before the change; a change of now gets a later time than the recorded one
+ * can lower the time of an earlier import. Rights that end because an older line moves their warehouse keep their time.
+ * @param times as read before the change. A change of now gets a later time than the recorded one.
  * @param isImport true to give unchanged records the time of the file `fileId`
  */
 export async function recordTimes(
@@ -191,7 +195,7 @@ export async function recordTimes(
     const isNamed = type === 'account' || type === 'organization' || type === 'warehouse';
     if (isNamed && (end === 'deleted' || end === 'removed')) {
       const { external_id: external, email } = (before.get(change) ?? {}) as Record<string, string>;
-      // Insert no ids, because rows with the id of a deleted account or place are deleted with it (foreign keys).
+      // Insert no ids, because rows with the id of a deleted account or place are deleted by foreign keys.
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
     const ids = { account_id, organization_id, warehouse_id, ...(isNamed && { [`${type}_id`]: id }) };
@@ -243,7 +247,9 @@ export async function recordTimes(
   );
 }
 
-/** Records that links of a person end now, later than each line that was applied before. */
+/**
+ * Records that links of a person end now. The recorded time is later than that of each line that was applied before.
+ */
 export async function recordUnlinked(
   tx: Queries,
   now: Date,
