@@ -1,11 +1,11 @@
-/** HTTP requests of the service to itself: through every middleware, but past all proxies. */
+/** Sends HTTP requests of the service to itself. They pass all middleware, but no proxy. */
 import type { Logger } from 'pino';
 import { fetchAnswer } from '../base/outgoing-requests.ts';
 import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
-/** Limits that no request to this service can exceed. */
+/** No request to this service exceeds these limits. */
 const LIMITS = { timeoutMs: 20_000, maxBytes: 1024 * 1024 };
 
 /**
