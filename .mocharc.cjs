@@ -26,7 +26,6 @@ const LONGEST = [
   'test/pages/limits.test.ts',
   'test/journeys/browser.test.ts',
   'test/journeys/pages.test.ts',
-  'test/provider/people-limit.test.ts',
   'test/storage/faults.test.ts',
   'test/host/raw-connections.test.ts',
   'test/pages/approved-clients.test.ts',

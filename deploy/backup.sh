@@ -19,6 +19,8 @@ trap 'exit 143' TERM
 
 here=$(dirname "$0")
 "$here/backup-redis.sh" >"$new/redis.tar"
-"$here/with-database.sh" pg_dump --format=custom --no-unlogged-table-data --file="$new/gatehouse.dump"
+# The processes that run now belong to no backup.
+"$here/with-database.sh" pg_dump --format=custom --no-unlogged-table-data \
+  --exclude-table-data=node_keys --file="$new/gatehouse.dump"
 mv "$new/redis.tar" "$new/gatehouse.dump" "$folder"
 echo "Both stores are in $folder."

@@ -159,7 +159,7 @@ describe('the documentation', () => {
       const server = await startPostgresServer();
       const client = new pg.Client({ connectionString: server.url });
       await client.connect();
-      const block = textBehind('deploy.md', /```sql\n(.*?)```/s);
+      const block = textBehind('deploy.md', /su - postgres -c psql <<END\n(CREATE ROLE .*?)END\n/s);
       for (const statement of block.split(';\n').filter(Boolean)) await client.query(statement);
       await client.end();
       superuser = new URL('/gatehouse', server.url);

@@ -1,4 +1,4 @@
-/** Counts how many users have connected a client, for its consent page and for the limit of unchecked clients. */
+/** How many users have connected a client, and what else people see of it before they approve it. */
 import { type ClientLinks, redirectHosts } from '../clients/client.ts';
 import { BY_GENERATION, endedThroughOf, isCurrentSince } from '../clients/client-row.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -51,20 +51,6 @@ export async function approvableClients(
 
 export const MAX_COUNTED = 1_000;
 
-/**
- * Returns a condition in SQL: the client is unchecked (a user provides it, and the operator has not checked it), the
- * maximum number of users have connected it, and `account` is not one of them. The arguments are names of SQL
- * parameters; `max` is 0 without a limit.
- */
-export const isFullFor = (account: string, client: string, max: string): string => `(
-  ${max}::integer > 0
-  AND EXISTS (SELECT FROM clients
-    WHERE id = ${client} AND verified_at IS NULL AND owner_account_id IS NOT NULL)
-  AND NOT EXISTS (SELECT FROM connections n
-    WHERE account_id = ${account} AND client_id = ${client} AND ${isCurrentSince()})
-  AND (SELECT count(*) FROM (SELECT FROM connections n
-    WHERE client_id = ${client} AND ${isCurrentSince(endedThroughOf(client))} ${BY_GENERATION} LIMIT ${max}) counted) >= ${max})`;
-
 export function createClientStandings({ database }: { readonly database: Queries }) {
   return {
     async find(clientId: string, accountId: string): Promise<ClientStanding | undefined> {
@@ -89,16 +75,5 @@ export function createClientStandings({ database }: { readonly database: Queries
     },
 
     approvable: (ids: readonly string[]): Promise<ApprovableClient[]> => approvableClients(database, ids),
-
-    /** @param max how many users may connect an unchecked client; 0: no limit */
-    async isFull(clientId: string, accountId: string, max: number): Promise<boolean> {
-      if (max === 0) return false;
-      const [row] = await database.query<{ isFull: boolean }>(`SELECT ${isFullFor('$1', '$2', '$3')} AS "isFull"`, [
-        accountId,
-        clientId,
-        max,
-      ]);
-      return row?.isFull === true;
-    },
   };
 }

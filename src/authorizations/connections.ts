@@ -5,7 +5,7 @@ import type { EndingCause } from '../accounts/activity/activity-words.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Client } from '../clients/client.ts';
 import { countOfPeople } from '../clients/client-row.ts';
-import { createSharedTurns, transactionOf } from '../storage/account-turns.ts';
+import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
 import type { Page, PageRequest } from '../storage/pages.ts';
@@ -67,8 +67,6 @@ export const hasGeneration =
   (person: Person): boolean =>
     (generationIn(person, clientId) ?? 0) >= seen;
 
-const MAX_APPROVING = 1_000;
-
 export function createConnections(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
@@ -76,8 +74,6 @@ export function createConnections(parts: {
   readonly people?: People;
 }) {
   const { database, clock, people = createPeople(parts) } = parts;
-  /** If many users approve one client, only one approval at a time per node takes a database connection. */
-  const inClientTurn = createSharedTurns(MAX_APPROVING);
 
   return {
     async find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined> {
@@ -99,15 +95,13 @@ export function createConnections(parts: {
     /**
      * Connects the user and the client, or renews the approval.
      *
-     * @returns the stored connection. Returns undefined, and stores nothing, if the client has the maximum number of
-     *   users for an unchecked client, or if `page` is outdated: since the page was shown, the account was suspended,
-     *   its session, the connection or all authorizations of the client ended, or the limit was changed.
+     * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated: since it was shown, the
+     *   account was suspended, its session, the connection or all authorizations of the client ended, or the limit was
+     *   changed
      */
     async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent> {
       const connected = await database.inTurn(consent.accountId, () =>
-        inClientTurn(consent.maxPeople ? consent.clientId : undefined, () =>
-          rememberConsent(database, consent, inTransaction),
-        ),
+        rememberConsent(database, consent, inTransaction),
       );
       // Clear the cache now: the first token may be used before the database notifies this node of the limit.
       if (consent.limit) people.forget('connections', connectionId(consent));

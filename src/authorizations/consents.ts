@@ -3,7 +3,6 @@ import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
 import { isCurrentSince } from '../clients/client-row.ts';
 import { createParameters, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
-import { isFullFor } from './client-standing.ts';
 
 /** The client as the consent page showed it. If any value has changed since, the user is asked again. */
 export interface RememberedConsent {
@@ -30,8 +29,6 @@ export interface NewConsent extends RememberedConsent {
   readonly limit?: ConnectionLimit | undefined;
   /** Absent if the approval was not made on a page. */
   readonly page?: ApprovedPage;
-  /** How many users may connect an unchecked client; 0 or absent: no limit. */
-  readonly maxPeople?: number;
 }
 
 /** `isNew` is false if the user was already connected. */
@@ -63,7 +60,7 @@ const insertAt = (now: string, isOfPage: boolean): string => `
     SELECT ${now} AS now, c.generation AS client_generation, c.ended_through, given.* FROM json_to_record($1) AS given (
       account_id text, client_id text, name text, hosts text[],
       owned_since timestamptz, chooses_limit boolean, limit_places text[],
-      limit_read_only boolean, limit_until timestamptz, max_people integer,
+      limit_read_only boolean, limit_until timestamptz,
       page_session text, page_session_generation bigint, page_generation integer, page_ended_through integer,
       page_shows_limit boolean, page_places text[], page_read_only boolean, page_until timestamptz)
       JOIN clients c ON c.id = given.client_id
@@ -75,7 +72,6 @@ const insertAt = (now: string, isOfPage: boolean): string => `
         given.name, given.hosts, given.owned_since, given.client_generation,
         given.limit_places, given.limit_read_only, given.limit_until
       FROM given JOIN accounts ON accounts.id = given.account_id ${isOfPage ? ACTIVE_SESSION : ''}
-      WHERE NOT ${isFullFor('given.account_id', 'given.client_id', 'given.max_people')}
       FOR UPDATE OF accounts ${isOfPage ? ', s' : ''}
     ON CONFLICT (account_id, client_id) DO UPDATE
       -- A renewal is approved later than the connection began, so RETURNING recognizes it.
@@ -105,12 +101,6 @@ export function rememberConsent(
   inTransaction?: InTransaction,
 ): Promise<Connected | undefined> {
   return database.transaction(async (tx) => {
-    // Lock the client first, so that only one of two users gets the last free place: the second transaction waits here,
-    // and its INSERT then counts the first user. No other code takes this lock. Lock also for a connected user or a
-    // checked client, because either may have changed when the INSERT runs.
-    if (consent.maxPeople) {
-      await tx.query(`SELECT pg_advisory_xact_lock(hashtext('gatehouse people'), hashtext($1))`, [consent.clientId]);
-    }
     const connected = await insert(tx, consent);
     if (connected) await inTransaction?.(tx);
     return connected;
@@ -119,7 +109,7 @@ export function rememberConsent(
 
 async function insert(
   database: Queries,
-  { accountId, clientId, name, hosts, ownedSince, limit, page, maxPeople }: NewConsent,
+  { accountId, clientId, name, hosts, ownedSince, limit, page }: NewConsent,
 ): Promise<Connected | undefined> {
   const given = {
     account_id: accountId,
@@ -131,7 +121,6 @@ async function insert(
     limit_places: limit?.places,
     limit_read_only: limit?.isReadOnly ?? false,
     limit_until: limit?.until,
-    max_people: maxPeople ?? 0,
     page_session: page?.sessionUid,
     page_session_generation: page?.sessionGeneration,
     page_generation: page?.generation,

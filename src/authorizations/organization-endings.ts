@@ -43,32 +43,31 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
   });
 
   /**
-   * Records the action for the acting user and, without network address and browser, for the affected user.
+   * Records the action for the acting user, and for the user concerned without the network address and browser.
    *
-   * @param concerned undefined if all members are affected: their logs show the decisions of the organization about
-   *   clients that they have connected (`Activity.of`)
+   * @param concerned the user whom the change concerns, if it is one, and the action in their log
    */
   async function record(
     tx: Queries,
     { admin, organization }: Acting,
-    [own, others]: readonly [Action, Action?],
+    action: Action,
     details: NewActivity['details'],
-    concerned?: string,
+    concerned?: { readonly accountId: string; readonly action: Action },
   ): Promise<void> {
     const { id: organization_id, name: organization_name } = organization;
     const all = { ...details, organization_id, organization_name };
-    if (!admin) return activity.record({ action: own, actor: 'operator', details: all }, tx);
+    if (!admin) return activity.record({ action, actor: 'operator', details: all }, tx);
     const { account, origin } = admin;
-    await activity.record({ action: own, actor: 'person', accountId: account.id, details: all, origin }, tx);
-    if (!others || concerned === account.id) return;
+    await activity.record({ action, actor: 'person', accountId: account.id, details: all, origin }, tx);
+    if (!concerned || concerned.accountId === account.id) return;
     const theirs = { ...all, by_account_id: account.id, by_name: account.name };
-    await activity.record({ action: others, actor: 'organization', accountId: concerned, details: theirs }, tx);
+    await activity.record({ ...concerned, actor: 'organization', details: theirs }, tx);
   }
 
   const recordFor =
     (by: Acting, { id: clientId, name }: Named, action: Action, more: NewActivity['details'] = {}) =>
     (tx: Queries): Promise<void> =>
-      record(tx, by, [action, action], { client_id: clientId, client_name: name, ...more });
+      record(tx, by, action, { client_id: clientId, client_name: name, ...more });
 
   const changing =
     (change: 'block' | 'unblock', action: Action) =>
@@ -93,7 +92,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
         accountId,
         async inTransaction(tx) {
           const details = { person_id: accountId, person_name: name };
-          await record(tx, by, ['member_removed', 'membership_removed'], details, accountId);
+          await record(tx, by, 'member_removed', details, { accountId, action: 'membership_removed' });
         },
       }),
 
@@ -140,7 +139,7 @@ export function createOrganizationEndings(parts: { readonly activity: Activity; 
             clients: policy.asksFirst ? 'ask' : 'open',
             api_keys: policy.allowsApiKeys ? 'allow' : 'refuse',
           };
-          await record(tx, by, ['organization_changed'], details);
+          await record(tx, by, 'organization_changed', details);
           for (const client of approved) {
             await recordFor(by, client, 'client_admitted', { decision: 'approved' })(tx);
           }

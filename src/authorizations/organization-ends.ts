@@ -10,6 +10,10 @@ import { Refusal } from '../base/refusal.ts';
 import type { Changes } from '../changes/engine.ts';
 import type { Database, InTransaction, Queries } from '../storage/queries.ts';
 
+/** Deletes the approvals of a client, which it needs again. @param tx the transaction of the client's change */
+export const withdrawApprovals = (tx: Queries, clientId: string): Promise<unknown> =>
+  tx.query('DELETE FROM client_decisions WHERE client_id = $1 AND is_approved', [clientId]);
+
 export type OrganizationEnds = ReturnType<typeof createOrganizationEnds>;
 
 interface Deciding {

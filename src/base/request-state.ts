@@ -5,7 +5,6 @@ declare module 'koa' {
   /** These fields are written to the log line of the request. */
   interface DefaultState {
     requestId: string;
-    traceId?: string | undefined;
     /** Set only for a route with a fixed path, because the router itself sets the pattern of any other route. */
     route?: string;
     /** Set only if a client with this id exists. */

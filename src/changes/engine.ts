@@ -356,6 +356,13 @@ async function write(tx: Queries, differences: readonly Difference[], now: Date)
         FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb) l WHERE t.id = l.id`,
       [JSON.stringify(isWritten.map(({ after }) => after))],
     );
+    const moved = isWritten.filter(({ fields }) => type === 'warehouse' && fields.organization_id);
+    // The new organization decides for itself which clients it blocks in the warehouse.
+    if (moved.length > 0) {
+      await tx.query('DELETE FROM barred_in_warehouses WHERE warehouse_id = ANY($1)', [
+        moved.map(({ after }) => after.id),
+      ]);
+    }
   }
   if (added.length > 0) {
     const columns = [...new Set([...fixed, ...values])].join(', ');

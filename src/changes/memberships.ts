@@ -1,3 +1,4 @@
+/** The members of organizations, their roles, and their rights in warehouses. */
 import { RIGHTS, type Right, ROLES, type Role, type Subject, subjectColumn } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { findPlace, isOrganizationId, isWarehouseId, unknownOrganization } from '../accounts/organizations/places.ts';

@@ -1,3 +1,4 @@
+/** Errors of an import: wrong lines, found before anything is written, and an interruption. */
 import { Refusal } from '../base/refusal.ts';
 
 export interface ImportProblem {

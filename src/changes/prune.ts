@@ -140,7 +140,7 @@ function absentOf(type: ImportType, row: Row, asOf: Date): Absent {
   return { change, key: key as ImportKey, ...(name !== null && { name }), ...(present !== null && { present }) };
 }
 
-/** `import.prune_at_most` or `--prune-at-most`: a percentage of each kind, such as `10%`, or a number for each kind. */
+/** `--prune-at-most`: `10%` of each kind, or a number of each. */
 export type PruneLimit = string;
 
 /** How many records of a kind would be removed, and how many exist. */

@@ -1,5 +1,5 @@
 /** Counts an import's changes, lists the first ones, and stores the result of the last import. */
-import type { Queries } from '../storage/queries.ts';
+import { type Queries, raise } from '../storage/queries.ts';
 import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune.ts';
@@ -65,15 +65,11 @@ export function createImportTally() {
 
 /** Stores the time for a metric of the service, because the import runs in another process. */
 export async function recordImport(database: Queries, succeededAt: Date): Promise<void> {
-  await database.query(
-    `INSERT INTO last_import (succeeded_at) VALUES ($1)
-      ON CONFLICT (is_the_only_one) DO UPDATE SET succeeded_at = excluded.succeeded_at`,
-    [succeededAt],
-  );
+  await raise(database, 'imported_at', '$1', [succeededAt]);
 }
 
 /** Undefined until the first import has succeeded. */
 export async function lastImport(database: Queries): Promise<Date | undefined> {
-  const [row] = await database.query<{ at: Date }>('SELECT succeeded_at AS at FROM last_import');
-  return row?.at;
+  const [row] = await database.query<{ at: Date | null }>('SELECT imported_at AS at FROM lasting_numbers');
+  return row?.at ?? undefined;
 }

@@ -37,7 +37,9 @@ export interface ClientChecks {
       readonly formerRedirectUris: readonly string[];
     },
   ): Promise<void>;
-  /** Clears the cached blocks of a client. Call this after a change that called `followClientBlocks`. */
+  /** Deletes the approvals of the client by organizations, which it needs again. */
+  withdrawApprovals(tx: Queries, clientId: string): Promise<unknown>;
+  /** Clears the cached blocks and approvals of a client. Call it after a change that called one of the others. */
   forgetClientBlocks(clientId: string): void;
 }
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
-import type { InTransaction, Queries } from '../storage/queries.ts';
+import type { InTransaction } from '../storage/queries.ts';
 import type { Client } from './client.ts';
 import { type ClientChecks, refuseTakenName } from './client-creation.ts';
 import {
@@ -31,6 +31,19 @@ interface Change {
   /** SQL condition. If it is false, nothing is changed. */
   readonly condition?: string;
 }
+
+/** The client after a change, and its former redirect URIs. */
+interface Changed extends Pick<Client, 'redirectUris'> {
+  readonly ownerAccountId: string | null;
+  readonly formerRedirectUris: readonly string[];
+}
+
+/** Returns what of redirect URIs names where people are sent: scheme, host and port. */
+const targetsOf = (uris: readonly string[]): string[] =>
+  uris.map((uri) => {
+    const { protocol, host } = new URL(uri);
+    return `${protocol}//${host}`;
+  });
 
 const EDIT = `
   name = coalesce($3::text, name), redirect_uris = coalesce($4::text[], redirect_uris),
@@ -64,24 +77,23 @@ export function createClientEdits(parts: {
     inTransaction?: InTransaction<Pick<Client, 'redirectUris'>>,
   ): Promise<boolean> {
     return changing(id, async (tx) => {
-      const [changed] = await tx.query<Pick<Client, 'redirectUris'>>(
-        `UPDATE clients SET updated_at = $2, ${assignments} WHERE id = $1 AND ${condition}
-          RETURNING redirect_uris AS "redirectUris"`,
+      const [changed] = await tx.query<Changed>(
+        `WITH former AS (SELECT redirect_uris AS former_uris FROM clients WHERE id = $1 FOR UPDATE)
+          UPDATE clients SET updated_at = $2, ${assignments} FROM former WHERE id = $1 AND ${condition}
+          RETURNING owner_account_id AS "ownerAccountId", redirect_uris AS "redirectUris",
+            former_uris AS "formerRedirectUris"`,
         [id, new Date(clock()), ...values],
       );
       if (!changed) return false;
+      const { ownerAccountId, ...uris } = changed;
+      const former = targetsOf(uris.formerRedirectUris);
+      // An organization approved the client for the hosts that it had then.
+      if (targetsOf(uris.redirectUris).some((target) => !former.includes(target)))
+        await checks?.withdrawApprovals(tx, id);
+      if (ownerAccountId !== null) await checks?.followClientBlocks(tx, { id, ownerAccountId, ...uris });
       await inTransaction?.(tx, changed);
       return true;
     });
-  }
-
-  async function followClientBlocks(
-    tx: Queries,
-    { id, ownerAccountId, redirectUris: formerRedirectUris }: Client,
-    redirectUris: readonly string[],
-  ): Promise<void> {
-    if (ownerAccountId === undefined) return;
-    await checks?.followClientBlocks(tx, { id, ownerAccountId, redirectUris, formerRedirectUris });
   }
 
   async function requireClient(id: string): Promise<Client> {
@@ -101,10 +113,7 @@ export function createClientEdits(parts: {
     refuseInvalidClient({ ...client, redirectUris: uris }, 'as before');
     const values = [uri, spellingsOf(uri)];
     const addition = { assignments: ADD_REDIRECT_URI, values, condition: HAS_ROOM_FOR_IT };
-    const isAdded = await change(id, addition, async (tx, added) => {
-      await followClientBlocks(tx, client, added.redirectUris);
-      await inTransaction?.(tx, added);
-    });
+    const isAdded = await change(id, addition, inTransaction);
     // A parallel request has added this URI, or has filled the list with another URI. Try again to find out which.
     return isAdded ? readChanged(id) : addRedirectUri(id, uri, inTransaction);
   }
@@ -155,7 +164,6 @@ export function createClientEdits(parts: {
       const edit = { assignments: EDIT, values, condition: IS_AS_READ };
       const isChanged = await change(id, edit, async (tx) => {
         await refuseTakenName(tx, checks, named);
-        await followClientBlocks(tx, client, uris);
         await inTransaction?.(tx);
       });
       if (!isChanged) throw from ? changedMeanwhile() : unknownClient(id);

@@ -219,13 +219,10 @@ export function createClientRegistry(parts: {
     /** Without `owner`, gives the client to the operator. @throws Refusal `client_unknown` or `owner_unknown` */
     async transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client> {
       refuseForeignAccountId(owner);
-      // Remove the creation key, so that a form of the new owner cannot find this client.
-      const transferred = change(
-        id,
-        'owner_account_id = $3, creation_key = NULL, verified_at = NULL',
-        [owner ?? null],
-        inTransaction,
-      );
+      const transferred = change(id, TRANSFER, [owner ?? null], async (tx) => {
+        await checks?.withdrawApprovals(tx, id);
+        await inTransaction?.(tx);
+      });
       const unknown = { clients_owner_account_id_fkey: () => unknownOwner(owner) };
       return refuseViolations(unknown, transferred);
     },
@@ -241,6 +238,15 @@ export function createClientRegistry(parts: {
     },
   };
 }
+
+/**
+ * Assignments of a transfer. The creation key is removed, so that a form that the new owner sends cannot find this
+ * client. Each transfer has another `owned_since`, because consents are compared with it, and none is earlier than a
+ * secret of the former owner, which a node with a fast clock may have created.
+ */
+const TRANSFER = `owner_account_id = $3, creation_key = NULL, verified_at = NULL,
+  owned_since = greatest($2, owned_since + interval '1 millisecond',
+    (SELECT max(created_at) FROM client_secrets WHERE client_id = $1))`;
 
 const alwaysAskOfOperator = (): Refusal =>
   new Refusal(

@@ -2,7 +2,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
-import { holesOfNode } from '../base/node-holes.ts';
 import { Refusal } from '../base/refusal.ts';
 import { findKeys } from '../config/load.ts';
 import { comparableSettings } from '../config/node-settings.ts';
@@ -13,14 +12,6 @@ import { type Check, check } from './check.ts';
 import { START } from './connection-errors.ts';
 import { notChecked, ok, problem, trouble, type Verdict, warning } from './findings.ts';
 import { runningOf, settingsProblems } from './needs.ts';
-
-/** @param version that of the Node process which runs the doctor; the service on this machine uses the same Node */
-export function nodeVerdict(version: string): Verdict {
-  const [known] = holesOfNode(version);
-  if (!known) return ok(`Node ${version}, of which no hole is known`);
-  return warning`Node ${version} has ${known.hole} →
-    install Node ${known.mendedIn} or later, and restart the service`;
-}
 
 function stateVerdict({ node, state, silentMs }: ListedNode): Verdict {
   const seconds = Math.round(silentMs / 1000);
@@ -91,8 +82,6 @@ export const NODE_CHECKS: readonly Check[] = [
     const none = warning`the database records no running node → ${START}`;
     return [...nodes.map(stateVerdict), ...(runningOf(nodes).length > 0 ? [] : [none])];
   }),
-
-  check('node_version', [], process.execPath, () => nodeVerdict(process.versions.node)),
 
   check('units', [], 'systemd', async ({ environment, signal }) => {
     const words = ['list-units', '--failed', '--plain', '--no-legend', 'gatehouse*'];

@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { type Context, HttpError, type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Step } from '../base/answer.ts';
-import { requestFields } from '../base/current-request.ts';
+import { currentRequest } from '../base/current-request.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './request-checks.ts';
@@ -63,7 +63,7 @@ export function answerErrorPages(parts: { errorPage: ErrorPage; issuer: string; 
 
 /** True for a 404 under the paths of programs, unless the caller prefers HTML, as browsers do. */
 function isMissedByProgram(ctx: Context): boolean {
-  const path = /^\/(oauth|\.well-known|errors)\//.exec(ctx.path);
+  const path = /^\/(oauth|\.well-known)\//.exec(ctx.path);
   if (ctx.status !== 404 || !path) return false;
   // Libraries on web pages may look for metadata that Gatehouse does not have.
   if (path[1] !== 'oauth') ctx.set('Access-Control-Allow-Origin', '*');
@@ -92,6 +92,6 @@ export function logKoaErrors(app: Koa, log: Logger): void {
   app.on('error', (error, ctx?: Context) => {
     // A client that disconnects during an answer, such as a stream, is no failure of the service.
     if (error.headerSent && CLIENT_LEFT.includes(error.code)) return;
-    log.error({ ...requestFields(ctx?.state), err: error }, 'request failed');
+    log.error({ requestId: ctx?.state.requestId ?? currentRequest()?.requestId, err: error }, 'request failed');
   });
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { type Logger, symbols } from 'pino';
-import { traceIdOf, withinRequest } from '../base/current-request.ts';
+import { withinRequest } from '../base/current-request.ts';
 import { CALLER_LEFT } from '../base/refusal.ts';
 import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
@@ -41,7 +41,7 @@ export function createRequestLog(parts: RequestLogParts) {
   return async function logRequest(ctx: Context, work: () => Promise<void>): Promise<void> {
     const start = performance.now();
     const requestId = newRequestId();
-    const request = { requestId, traceId: traceIdOf(ctx.req.headers.traceparent?.toString()) };
+    const request = { requestId };
     Object.assign(ctx.state, request);
     // Read the address now, because it is unknown once the caller has disconnected.
     const { method, ip } = ctx;
@@ -59,7 +59,6 @@ export function createRequestLog(parts: RequestLogParts) {
     const { clientId, authorizationId: authorization, accountId, cause } = ctx.state;
     writeLine(level, {
       requestId,
-      trace_id: request.traceId,
       method,
       path: shownPath(ctx),
       route,

@@ -21,7 +21,6 @@ const OUTCOME = z.union([
     needs_restart: z.array(z.string()),
     /** Only in a dry run: the old and the new value of each changed setting that contains no secret. */
     values: z.record(z.string(), z.tuple([z.string(), z.string()])).exactOptional(),
-    impact: z.array(z.object({ effect: z.string(), people: z.number() })).exactOptional(),
     nodes: z.array(z.object({ node: z.string(), taken: z.boolean(), text: z.string() })).exactOptional(),
   }),
   z.object({
@@ -51,7 +50,7 @@ export function addReloadCommand(program: Command, { announce, print, environmen
         'is not loopback, the command needs the keys of the service. SIGHUP\nreloads one process; its log shows the ' +
         'result.',
     )
-    .option('--dry-run', 'only print what a reload would change on this machine, from what to what, and for whom')
+    .option('--dry-run', 'only print what a reload would change on this machine, and from what to what')
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { server } = settings;
@@ -114,8 +113,7 @@ const ONLY_HERE =
   'No other node has answered, because the database of this node does not answer. Send SIGHUP to the other processes.';
 
 function reportPreview(outcome: Outcome): Report {
-  const { impact, changed, needs_restart: needsRestart, values = {} } = outcome;
-  const lines = impact?.map(({ effect, people }) => `${people} of the people ${effect}.`);
+  const { changed, needs_restart: needsRestart, values = {} } = outcome;
   return {
     value: outcome,
     text: [
@@ -126,9 +124,7 @@ function reportPreview(outcome: Outcome): Report {
       ...Object.entries(values).map(([name, [from, to]]) =>
         printable(`${name}: ${from === to ? `${to} (password changed)` : `${from} → ${to}`}`),
       ),
-      ...(lines ?? ['How many people this affects is unknown: the database does not answer.']),
     ].join('\n'),
-    exitCode: impact ? 0 : REFUSED,
   };
 }
 

@@ -1,4 +1,4 @@
-/** `/errors` and `/errors/:code`: the explanations to which `error_uri` points, as pages and as JSON. */
+/** `/errors` and `/errors/:code`: the explanations to which `error_uri` points. */
 import { readFileSync } from 'node:fs';
 import type { Context } from 'koa';
 import { parse } from 'yaml';
@@ -78,49 +78,20 @@ function inWords(where: string): Message {
 
 export function errorReferencePage(parts: {
   readonly kit: Pick<PageKit, 'render'>;
-  readonly issuer: string;
   readonly lifetimes: Lifetimes;
 }): Route[] {
-  const { kit, issuer, lifetimes } = parts;
-
-  function inJson(code: string) {
-    const { title, meaning, causes = [], answers = [] } = errorReference(code, lifetimes) ?? {};
-    return {
-      error: code,
-      title: title && inEnglish(title),
-      meaning: meaning && inEnglish(meaning),
-      causes: causes.map(({ cause, remedy }) => ({ cause: inEnglish(cause), remedy: inEnglish(remedy) })),
-      answers: answers.map(({ endpoint, answer }) => ({
-        endpoint: inEnglish(endpoint),
-        answer: typeof answer === 'number' ? answer : inEnglish(answer),
-      })),
-      url: `${issuer}/errors/${code}`,
-    };
-  }
+  const { kit, lifetimes } = parts;
 
   async function index(ctx: Context): Promise<void> {
-    if (wantsJson(ctx)) ctx.body = { errors: documentedErrors.map(inJson) };
-    else {
-      const errors = documentedErrors.map((code) => ({ code, title: titleOf(code) }));
-      await kit.render(ctx, 'error-reference-index', { errors });
-    }
+    const errors = documentedErrors.map((code) => ({ code, title: titleOf(code) }));
+    await kit.render(ctx, 'error-reference-index', { errors });
   }
 
   /** An unknown code gets Koa's 404. */
   async function show(ctx: Context): Promise<void> {
-    const code = String(ctx.params.code);
-    const page = errorReference(code, lifetimes);
-    if (page && wantsJson(ctx)) ctx.body = inJson(code);
-    else if (page) await kit.render(ctx, 'error-reference', page);
+    const page = errorReference(String(ctx.params.code), lifetimes);
+    if (page) await kit.render(ctx, 'error-reference', page);
   }
 
   return [get('/errors', index), get('/errors/:code', show)];
-}
-
-/** Browsers, and programs that send `Accept: *\/*`, get the page instead of JSON. */
-function wantsJson(ctx: Context): boolean {
-  ctx.vary('Accept');
-  if (ctx.accepts('html', 'json') !== 'json') return false;
-  ctx.set('Access-Control-Allow-Origin', '*');
-  return true;
 }

@@ -89,18 +89,16 @@ export interface ApprovalsParts {
     | undefined;
   readonly connections: Pick<Connections, 'rememberConsent' | 'recordSilent'>;
   isKnownBrowser(ctx: Context, account: Account): boolean;
-  /** How many users may connect an unchecked client; 0: no limit. */
-  readonly maxPeople: number;
 }
 
 export function createApprovals(parts: ApprovalsParts) {
-  const { activity, connections, mail, maxPeople, isKnownBrowser } = parts;
+  const { activity, connections, mail, isKnownBrowser } = parts;
   return {
     /**
      * Connects the user and the client with the values that the page showed.
      *
      * @returns the generations of the connection and client; undefined (nothing is stored) if the page is outdated (see
-     *   `Connections.rememberConsent`), or if `maxPeople` users have connected the client
+     *   `Connections.rememberConsent`)
      */
     async keep(
       ctx: Context,
@@ -117,7 +115,6 @@ export function createApprovals(parts: ApprovalsParts) {
         hosts,
         ownedSince: ownedSince === undefined ? null : new Date(ownedSince),
         limit,
-        maxPeople,
         page: {
           sessionGeneration: session.generation,
           sessionUid: session.uid,

@@ -3,7 +3,6 @@ import type Provider from 'oidc-provider';
 import { errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Authorizations } from '../authorizations/authorization.ts';
-import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { ConnectedConsent, Connections } from '../authorizations/connections.ts';
 import type { ValueSource } from '../authorizations/token-formats.ts';
 import { redirectHosts } from '../clients/client.ts';
@@ -17,8 +16,7 @@ interface ConsentPolicyParts {
   readonly authorizations: Pick<Authorizations, 'draft'>;
   readonly approvals: Approvals;
   readonly accounts: Pick<AccountRegistry, 'find'>;
-  readonly standings: Pick<ClientStandings, 'isFull'>;
-  readonly maxPeople: number;
+  /** Identifies the authorization requests of client tests. */
   readonly testRedirectUri: string;
 }
 
@@ -31,7 +29,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
     new Check('owner_suspended', 'the client collects no approvals', async (ctx) => {
       const { ownerAccountId } = clientOf(ctx.oidc.client);
       const owner = ownerAccountId === undefined ? undefined : await accounts.find(ownerAccountId);
-      if (owner?.isSuspended) throw new ApprovalsClosed('owner_suspended', ctx);
+      if (owner?.isSuspended) throw new ApprovalsClosed(ctx);
       return Check.NO_NEED_TO_PROMPT;
     }),
     new Check(
@@ -42,14 +40,6 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
       (ctx) => ctx.oidc.account === undefined,
     ),
   );
-  const accountChoice = new Prompt(
-    { name: 'select_account', requestable: true },
-    new Check('account_not_chosen', 'the person must choose an account', ({ oidc }) =>
-      oidc.promptPending('select_account'),
-    ),
-  );
-  // `account_not_chosen` above replaces this check of the engine.
-  accountChoice.checks.remove('select_account_prompt');
   const consent = new Prompt(
     { name: 'consent', requestable: true },
     new Check('not_approved', 'the person must approve', 'consent_required', async (ctx) =>
@@ -59,21 +49,13 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
   // The engine runs the checks of a prompt concurrently. Therefore `not_approved` handles `prompt=consent`, too, and
   // nothing is issued before the user has answered.
   consent.checks.remove('consent_prompt');
-  return [login, accountChoice, consent];
+  return [login, consent];
 }
 
-/** Why a client gets no approvals, as its owner reads it among the client's problems. */
-const CLOSED = {
-  owner_suspended: 'the owner of this client is suspended',
-  too_many_people: 'as many people have connected this client as may before the operator has checked it',
-} as const;
-
+/** Refuses a request because its client gets no approvals while its owner is suspended. */
 export class ApprovalsClosed extends errors.CustomOIDCProviderError {
-  readonly why: keyof typeof CLOSED;
-
-  constructor(why: keyof typeof CLOSED, { oidc }: KoaContextWithOIDC) {
-    super('unauthorized_client', CLOSED[why]);
-    this.why = why;
+  constructor({ oidc }: KoaContextWithOIDC) {
+    super('unauthorized_client', 'the owner of this client is suspended');
     // Redirect only with `prompt=none`, which forbids a page: no user may be redirected without a click.
     this.allow_redirect = oidc.prompts.has('none');
     this.status = this.statusCode = 403;
@@ -98,26 +80,16 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
     throw new errors.InvalidRedirectUri();
   }
   const approved = await approvedFor(ctx, asked, parts);
-  if (approved === undefined) {
-    await requireRoom(ctx, parts);
-    return false;
-  }
+  if (approved === undefined) return false;
   const { generation, clientGeneration } = approved;
   grant(ctx, { ...authorizations.draft(), generation, clientGeneration });
   return true;
 }
 
-/** @throws ApprovalsClosed before the user is asked, and again if the approval was not stored */
-async function requireRoom(
-  ctx: KoaContextWithOIDC,
-  { standings, maxPeople }: Pick<ConsentPolicyParts, 'standings' | 'maxPeople'>,
-): Promise<void> {
-  const { client, account } = ctx.oidc;
-  const isFull = await standings.isFull(clientOf(client).id, account?.accountId ?? '', maxPeople);
-  if (isFull) throw new ApprovalsClosed('too_many_people', ctx);
-}
-
-/** Also compares the user: the engine keeps an answer even if another user signs in afterwards. */
+/**
+ * Returns the approval if this user gave it on the page of this interaction. The engine keeps an answer even if another
+ * user signs in afterwards.
+ */
 function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
   const asked = askedIn(oidc.result);
   const isOfNow = asked?.interaction === oidc.entities.Interaction?.uid && asked?.accountId === oidc.account?.accountId;

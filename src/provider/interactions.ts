@@ -13,7 +13,8 @@ import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
-export type PendingInteraction = PendingSignIn | PendingAccountChoice | PendingConsent;
+/** An authorization request that waits for a sign-in or for consent. */
+export type PendingInteraction = PendingSignIn | PendingConsent;
 
 interface Pending {
   readonly uid: string;
@@ -31,17 +32,10 @@ export interface PendingSignIn extends Pending {
   readonly isAgain: boolean;
 }
 
-interface PendingDecision extends Pending {
+export interface PendingConsent extends Pending {
+  readonly prompt: 'consent';
   /** The account of the session in which the interaction was started, and which this browser still has. */
   readonly account: Account;
-}
-
-export interface PendingAccountChoice extends PendingDecision {
-  readonly prompt: 'select_account';
-}
-
-export interface PendingConsent extends PendingDecision {
-  readonly prompt: 'consent';
   /** True if the owner of the client is testing it, which creates no connection. */
   readonly isTest: boolean;
   /** An approval that was refused because the client had changed since its page was shown. */
@@ -130,7 +124,7 @@ export function createInteractions(parts: {
       const interaction = await provider.Interaction.find(uid);
       if (interaction?.prompt.name !== 'login') return restartOf(provider, store, uid);
       await end(ctx, interaction);
-      return restartUrl(interaction.params, SIGN_IN_PROMPTS);
+      return restartUrl(interaction.params, 'login');
     },
 
     /** Returns the interaction in the request's path, if it was started in this browser. */
@@ -147,8 +141,7 @@ export function createInteractions(parts: {
       if (!isTest && !client.redirectUriAllowed(redirectUri)) return overtaken;
       const language = typeof params.ui_locales === 'string' && { language: params.ui_locales };
       const pending = { uid, client: clientOf(client), redirectUri, ...language };
-      const isDecision = ['select_account', 'consent'].includes(interaction.prompt.name);
-      if (!isDecision) {
+      if (interaction.prompt.name !== 'consent') {
         const { login_hint: loginHint } = params;
         const isAgain = promptsOf(params).includes('login');
         const hint = typeof loginHint === 'string' && { loginHint };
@@ -160,16 +153,13 @@ export function createInteractions(parts: {
       if (!session) return (await sessions.isEnded(ctx, began)) ? overtaken : gone(uid);
       if (session.uid !== began) return gone(uid);
       const { account } = session;
-      if (interaction.prompt.name === 'select_account') {
-        return { ...pending, prompt: 'select_account', account };
-      }
       const before = askedIn(interaction.lastSubmission);
       const askedBefore = before?.accountId === account.id && { askedBefore: before };
       return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
     },
 
     /**
-     * Signs in, and starts the same request again without asking for another sign-in. Like the next four functions,
+     * Signs in, and starts the same request again without asking for another sign-in. Like the next three functions,
      * returns the URL to redirect to, which is `ctx.path` if nothing was done.
      */
     async signIn(ctx: Context, account: Account, method: Method): Promise<string> {
@@ -179,10 +169,8 @@ export function createInteractions(parts: {
       const present = await sessions.current(ctx);
       const isConfirmed = present?.accountId === account.id && (await sessions.confirm(ctx, account, method));
       if (!isConfirmed) await sessions.signIn(ctx, account, method);
-      return restartUrl(interaction.params, SIGN_IN_PROMPTS);
+      return restartUrl(interaction.params, 'login');
     },
-
-    chooseAccount: (ctx: Context) => answer(ctx, { select_account: {} }),
 
     approve: (ctx: Context, asked: Asked) => answer(ctx, approvalOf(asked)),
 
@@ -207,8 +195,6 @@ async function unlessGone<Result>(work: Promise<Result>): Promise<Result | undef
   }
 }
 
-const SIGN_IN_PROMPTS = ['login', 'select_account'];
-
 const answeredId = (uid: string): string => `${uid}-answered`;
 
 const promptsOf = (params: Record<string, unknown>): string[] =>
@@ -216,13 +202,13 @@ const promptsOf = (params: Record<string, unknown>): string[] =>
     .split(' ')
     .filter((prompt) => prompt !== '');
 
-/** Returns the URL of the original authorization request, without the prompts that the user has answered. */
-function restartUrl(params: Record<string, unknown>, answeredPrompts: readonly string[] = []) {
+/** Returns the URL of the original authorization request, without the prompt that the user has answered. */
+function restartUrl(params: Record<string, unknown>, answered?: 'login') {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
     if (typeof value === 'string' && name !== 'prompt') query.set(name, value);
   }
-  const open = promptsOf(params).filter((prompt) => !answeredPrompts.includes(prompt));
+  const open = promptsOf(params).filter((prompt) => prompt !== answered);
   if (open.length > 0) query.set('prompt', open.join(' '));
   return `${ENDPOINT.authorization}?${query}`;
 }

@@ -11,7 +11,6 @@ import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import { createAuthorizations } from '../authorizations/authorization.ts';
-import type { ClientStandings } from '../authorizations/client-standing.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
@@ -66,7 +65,6 @@ interface ProviderParts {
   readonly sessionList: SessionList;
   readonly standings: Pick<Standings, 'of'>;
   readonly connections: Connections;
-  readonly clientStandings: ClientStandings;
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
   readonly endings: Endings;
@@ -95,7 +93,6 @@ export interface AuthorizationRefusal {
   readonly restart?: string | undefined;
   readonly app: AskingApp | undefined;
   readonly closed?: {
-    readonly why: ApprovalsClosed['why'];
     /** The client's redirect URI with the error, which the user may choose to open. */
     readonly back: string;
   };
@@ -112,13 +109,10 @@ export function createAuthorizationServer(parts: ProviderParts) {
   const machineTokens = createMachineTokens(store);
   const keys = settings.secrets.tokenKeys;
   const authorizations = createAuthorizations({ ...parts, keys, lifetimes: settings.tokens });
-  const maxPeople = settings.limits.peoplePerUncheckedClient;
   const policy = consentPolicy({
     ...parts,
     authorizations,
-    approvals: createApprovals({ ...parts, maxPeople }),
-    standings: parts.clientStandings,
-    maxPeople,
+    approvals: createApprovals(parts),
     testRedirectUri: testRedirectUri(issuer),
   });
   const waiting = createAttemptLimit({
@@ -144,7 +138,6 @@ export function createAuthorizationServer(parts: ProviderParts) {
       restart: isGone ? await restartOf(ctx.oidc.provider, store, String(ctx.params.uid)) : undefined,
       ...(cause instanceof ApprovalsClosed && {
         closed: {
-          why: cause.why,
           back: refusalUrl(issuer, String(ctx.oidc.params?.redirect_uri), out),
         },
       }),

@@ -13,6 +13,7 @@ import { createSessionList } from '../accounts/session-list.ts';
 import { createClientStandings } from '../authorizations/client-standing.ts';
 import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
+import { withdrawApprovals } from '../authorizations/organization-ends.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
@@ -58,6 +59,7 @@ export function createCommonRegistries(parts: {
   const checks = {
     isNameTaken: createTakenNames(parts.issuer, parts.brandName).isTaken,
     followClientBlocks: access.clientBlocks.follow,
+    withdrawApprovals,
     forgetClientBlocks: access.clientBlocks.forget,
   };
   const clients = createClientRegistry({ database, changes, clock, checks, operator: parts.by?.operator });

@@ -2,7 +2,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Activity } from '../accounts/activity/activity.ts';
-import { signInImpact } from '../accounts/sign-in-impact.ts';
 import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import { changeOf, comparableSettings, settingsDigest } from '../config/node-settings.ts';
@@ -107,16 +106,13 @@ export function createSharedReload(parts: {
     /** Reloads this node only. */
     here: () => take(answer.request),
 
-    /** Returns what a reload would change here, without secrets. `impact` is absent if the database fails. */
+    /** Returns what a reload would change here, without secrets. */
     async preview() {
       const found = parts.loadSettings();
       const next = reloaded(settings(), found);
-      const impact = await signInImpact(database, settings().signIn, next.settings.signIn).catch((err: unknown) =>
-        log.warn({ err }, 'the people whom a reload affects are unknown'),
-      );
       const values = [...next.changed, ...next.needsRestart].map((name) => [name, changeOf(name, settings(), found)]);
       const known = Object.fromEntries(values.filter(([, change]) => change !== undefined));
-      return { ...shown(next), values: known, ...(impact && { impact }) };
+      return { ...shown(next), values: known };
     },
 
     /**

@@ -1,4 +1,4 @@
-/** Queues the changes of an account or a client, so that they use few connections at once. */
+/** Queues the changes of an account so that they use at most one connection. */
 import type { EventEmitter } from 'node:events';
 import { AccountBusy, CallerLeft } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
@@ -6,9 +6,6 @@ import { isAway, StorageUnavailable } from './storage-unavailable.ts';
 
 /** Maximum number of waiting requests of an account, because one attacker may send all of them. */
 const MAX_WAITING = 10;
-
-/** For records that many users change, such as a client. */
-export const createSharedTurns = (maxWaiting: number): InTurn => createTurnsOf({ maxWaiting });
 
 export const createAccountTurns = (): InTurn =>
   createTurnsOf({ maxWaiting: MAX_WAITING, concernsAll: (error) => error instanceof StorageUnavailable });

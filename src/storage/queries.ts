@@ -71,10 +71,11 @@ const LOST_NUMBERS =
   'INSERT INTO lasting_numbers (first_generation, session_generation) ' +
   'VALUES (extract(epoch FROM now())::integer - 1700000000, extract(epoch FROM now())::bigint * 1000000)';
 
-type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds';
+type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds' | 'imported_at';
 
 /**
- * Raises a number that is never lowered, because everything with a lower number has ended.
+ * Raises a number, or a time, that is never lowered.
+ *
  * @param to SQL for the new value, which may use the column
  * @throws Refusal `numbers_lost` if the row is missing, because nothing would end
  */
@@ -85,10 +86,12 @@ export async function raise(
   values: readonly unknown[] = [],
 ): Promise<void> {
   const sql = `UPDATE lasting_numbers SET ${number} = greatest(${number}, ${to}) RETURNING 1`;
-  if ((await queries.query(sql, values)).length > 0) return;
-  throw new Refusal(
+  if ((await queries.query(sql, values)).length === 0) throw numbersLost();
+}
+
+export const numbersLost = (): Refusal =>
+  new Refusal(
     'numbers_lost',
     'The table lasting_numbers has lost its row, which tells what has ended.',
     `Run \`${LOST_NUMBERS}\` in the database, then this again.`,
   );
-}

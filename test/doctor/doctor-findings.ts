@@ -35,9 +35,7 @@ export async function examineBy(run: RunOperator, ...args: string[]): Promise<Ex
     exitCode,
     output,
     healthy: value.healthy,
-    troubles: value.findings.filter(
-      ({ check, status }) => (status === 'problem' || status === 'warning') && check !== 'node_version',
-    ),
+    troubles: value.findings.filter(({ status }) => status === 'problem' || status === 'warning'),
     of(check) {
       const found = value.findings.find((finding) => finding.check === check);
       if (!found) throw new Error(`no finding of ${check} in ${output}`);

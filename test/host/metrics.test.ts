@@ -1,6 +1,5 @@
 /** Metrics count events exactly, with labels whose number callers cannot increase. */
 import { expect } from 'chai';
-import { holesOfNode } from '../../src/base/node-holes.ts';
 import { fileOf, line } from '../import/import-file.ts';
 import { operatorFor } from '../operator/run-operator.ts';
 import { counted, scrape } from '../support/metrics.ts';
@@ -121,7 +120,6 @@ describe('metrics', () => {
     expect(samples.get('gatehouse_start_time_seconds')).to.be.closeTo(Date.now() / 1000, 3_600);
     const [build] = Object.keys(counted(samples, 'gatehouse_build_info'));
     expect(build).to.match(/^\{version="\d+\.\d+\.\d+(?:-next)?",node="v\d/);
-    expect(samples.get('gatehouse_node_holes')).to.equal(holesOfNode().length);
     expect(samples.get('nodejs_eventloop_lag_p99_seconds')).to.be.a('number');
     expect(samples.has('gatehouse_cleaning_removed_total{task="tokens"}')).to.equal(true);
   });

@@ -101,42 +101,6 @@ describe('request lines', () => {
     expect(await probed(debugging)).to.deep.equal(['/healthz 20', '/readyz 20', '/metrics 20']);
   });
 
-  it('all log lines of a request contain the trace id of a valid traceparent header, and none of an invalid one', async () => {
-    const { issuer } = on;
-    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
-    const parent = '00f067aa0ba902b7';
-    const tracesOf = async (traceparent: string) => {
-      const method = 'POST';
-      const headers = { traceparent, 'content-type': 'application/x-www-form-urlencoded' };
-      const body = 'grant_type=authorization_code&code=gate_ac_none';
-      const { id, secret } = on.seeded.clients.confidential;
-      const authorization = `Basic ${btoa(`${id}:${secret}`)}`;
-      const init = { method, body, headers: { ...headers, authorization } };
-      const lines = linesOf((await fetch(`${issuer}/oauth/token`, init)).headers);
-      expect(lines.map(({ msg }) => msg)).to.deep.equal(['token refused', 'request']);
-      return lines.map(({ trace_id: trace }) => trace);
-    };
-    for (const valid of [
-      `00-${traceId}-${parent}-01`,
-      `00-${traceId}-${parent}-00`,
-      `01-${traceId}-${parent}-01`,
-      `cc-${traceId}-${parent}-01-what-the-future-will-be-like`,
-    ]) {
-      expect(await tracesOf(valid), valid).to.deep.equal([traceId, traceId]);
-    }
-    for (const invalid of [
-      traceId,
-      `ff-${traceId}-${parent}-01`,
-      `00-${'0'.repeat(32)}-${parent}-01`,
-      `00-${traceId}-${'0'.repeat(16)}-01`,
-      `00-${traceId}-${parent}-01, 00-${traceId}-${parent}-01`,
-      `cc-${traceId}-${parent}-01-${'x'.repeat(300)}`,
-      `00-${traceId.slice(1)}"-${parent}-01`,
-    ]) {
-      expect(await tracesOf(invalid), invalid).to.deep.equal([undefined, undefined]);
-    }
-  });
-
   it('audit entries have the request id of the log line of their request', async () => {
     const { service } = on;
     const person = createPerson(on.issuer);
@@ -313,7 +277,7 @@ describe('the line of a request', () => {
   }
 
   it('it is byte for byte as pino writes it, whatever a caller has put into its fields', () => {
-    const names = ['requestId', 'trace_id', 'method', 'path', 'route', 'ip', 'clientId', 'accountId', 'cause'];
+    const names = ['requestId', 'method', 'path', 'route', 'ip', 'clientId', 'accountId', 'cause'];
     for (const value of HOSTILE) {
       for (const name of names) expectAsPino('info', { ...line, [name]: value });
       expectAsPino('debug', Object.fromEntries(names.map((name) => [name, value])));

@@ -155,7 +155,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
 
   it('`reload` reaches every node after the restore of an older backup', async () => {
     write('second', 18);
-    await first.database.query('UPDATE settings_reload SET number = 1');
+    await first.database.query('UPDATE lasting_numbers SET reload_number = 1');
     await reload();
     expect(await secondsOf(second)).to.equal('18m');
   });
@@ -164,7 +164,8 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     const { database } = first;
     await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN RAISE EXCEPTION 'away' USING ERRCODE = '57P03'; END $$`);
-    await database.query(`CREATE TRIGGER away BEFORE UPDATE ON lasting_numbers EXECUTE FUNCTION fail()`);
+    await database.query(`CREATE TRIGGER away BEFORE UPDATE OF refresh_lifetime_seconds ON lasting_numbers
+      EXECUTE FUNCTION fail()`);
     write('second', 17, '  refresh_token: 31d\n');
     let request = 0;
     try {
@@ -253,7 +254,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   });
 
   it('a node that starts long after a request does not reload for it', async () => {
-    await first.database.query('UPDATE settings_reload SET number = number - 600000');
+    await first.database.query('UPDATE lasting_numbers SET reload_number = reload_number - 600000');
     const third = await node('third', first);
     try {
       await eventually(async () => expect((await rowOf(third))?.runsWith.reload?.request).to.be.greaterThan(0));

@@ -1,11 +1,11 @@
-/** Rules of consent: when users are asked, when an earlier approval counts, with which account, and `prompt`. */
+/** Rules of consent: when users are asked, when an earlier approval counts, and `prompt`. */
 import { expect } from 'chai';
 import type { ClientKind } from '../../src/clients/client.ts';
 import { said } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, refresh, type TestClient } from '../support/oauth.ts';
-import { createPerson, type Page, type Person } from '../support/person.ts';
+import { createPerson, type Person } from '../support/person.ts';
 import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
@@ -133,15 +133,10 @@ describe('consent policy', () => {
         expect(await outcome(client)).to.equal('consent');
         await on.partner.code(client);
       }
-      // Neither a sign-in nor the choice of an account takes the place of the click.
+      // A sign-in does not take the place of the click.
       const { email, password } = on.seeded.person;
-      for (const [prompt, fields] of [
-        ['login', { email, password }],
-        ['select_account', { decision: 'continue' }],
-      ] as const) {
-        const page = await browser.open(request(client, { prompt }));
-        expect(await outcomeOf(browser, await browser.submit(page, fields)), prompt).to.equal('consent');
-      }
+      const page = await browser.open(request(client, { prompt: 'login' }));
+      expect(await outcomeOf(browser, await browser.submit(page, { email, password }))).to.equal('consent');
       await on.service.clients.setAlwaysAsks(client.id, false, 'owner');
       expect(await outcome(client)).to.equal('code');
       const { id } = await newClient('public');
@@ -219,79 +214,5 @@ describe('consent policy', () => {
     const cookie = session.filter((pair) => !pair.startsWith('gate_device=')).join('; ');
     const { location } = await createPerson(on.issuer).get(request(client), { cookie });
     expect(location?.searchParams.has('code')).to.equal(true);
-  });
-
-  describe('`prompt=select_account`: the user says with which account a request continues', () => {
-    let client: TestClient;
-    beforeEach(async () => {
-      client = await newClient();
-    });
-
-    const open = (person: Person, prompt = 'select_account'): Promise<Page> =>
-      person.open(request(client, { prompt, state: 's1' }));
-    const decide = async (person: Person, page: Page, decision: string): Promise<Page> =>
-      person.follow(await person.submit(page, { decision }));
-
-    const signInFirst = () => signedIn(on.service, on.seeded.person);
-
-    function expectChoice({ html }: Page): void {
-      expect(html).to.include(said('account-choice.title')).and.include(on.seeded.person.email);
-    }
-
-    it('a signed-in user continues with this account, and then approves', async () => {
-      const person = await signInFirst();
-      const choice = await open(person);
-      expectChoice(choice);
-      const consent = await decide(person, choice, 'continue');
-      expect(consent.html).to.include('value="approve"').and.include(on.seeded.person.email);
-      const answer = answerIn(await decide(person, consent, 'approve'));
-      expect(answer.code).to.match(/^gate_ac_/);
-      // Approved before: only the account is asked for.
-      const again = answerIn(await decide(person, await open(person), 'continue'));
-      expect(again.code).to.match(/^gate_ac_/);
-    });
-
-    it('another account signs in, approves for itself, and is not asked to choose again', async () => {
-      const person = await signInFirst();
-      const signIn = await decide(person, await open(person), 'switch-account');
-      expect(signIn.html).to.include('name="password"').and.not.include(on.seeded.person.email);
-      const { email, password } = on.seeded.other;
-      const consent = await person.follow(await person.submit(signIn, { email, password }));
-      expect(consent.html).to.include('value="approve"').and.include(email);
-      expect(consent.html).to.not.include(on.seeded.person.email);
-    });
-
-    it('without a session it is the sign-in page; afterwards only the approval is asked for', async () => {
-      const person = createPerson(on.issuer);
-      const signIn = await open(person);
-      expect(signIn.html).to.include('name="password"');
-      const { email, password } = on.seeded.person;
-      const consent = await person.follow(await person.submit(signIn, { email, password }));
-      expect(consent.html).to.not.include(said('account-choice.title'));
-    });
-
-    it('cancelling sends access_denied with the state', async () => {
-      const person = await signInFirst();
-      const answer = answerIn(await decide(person, await open(person), 'deny'));
-      expect(answer).to.include({ error: 'access_denied', state: 's1' });
-    });
-
-    it('a user who has signed out meanwhile signs in, and another user learns who is signed in', async () => {
-      const person = await signInFirst();
-      const choice = await open(person);
-      await person.submit(await person.get('/logout'), {});
-      const signIn = await decide(person, choice, 'continue');
-      expect(signIn.html).to.include('name="password"');
-      await person.signIn(on.seeded.other);
-      const stale = await decide(person, choice, 'continue');
-      expect([stale.status, stale.html.includes(on.seeded.other.name)]).to.deep.equal([409, true]);
-    });
-
-    it('together with login the user signs in, and with none the request is refused', async () => {
-      const person = await signInFirst();
-      expect((await open(person, 'login select_account')).html).to.include('name="password"');
-      const refused = answerIn(await open(person, 'none select_account'));
-      expect(refused).to.include({ error: 'invalid_request', state: 's1' });
-    });
   });
 });

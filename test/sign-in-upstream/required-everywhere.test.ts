@@ -62,7 +62,6 @@ describe('a password session after the grace period', () => {
     const { issuer, settings } = on.service;
     const open = (more: object) => person.open(ask(more));
     const consent = await open({ prompt: 'consent' });
-    const choice = await open({ prompt: 'select_account' });
     const approver = await signedInAgain();
     const answered = await approver.submit(await approver.open(ask({ prompt: 'consent' })), { decision: 'approve' });
     const stranger = createPerson(issuer);
@@ -91,8 +90,7 @@ describe('a password session after the grace period', () => {
 
     endGrace();
     for (const [what, use] of Object.entries({
-      'the choice of the account': async () => person.follow(await person.submit(choice, { decision: 'continue' })),
-      'a new choice': () => open({ prompt: 'select_account' }),
+      'a new request': () => open({}),
       'an approval of before': () => approver.follow(answered),
       'an approval on a page of before': () => person.submit(consent, { decision: 'approve' }),
       'a sign-in of before': () => stranger.follow(signedIn),

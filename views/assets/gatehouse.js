@@ -19,7 +19,6 @@ for (const element of document.querySelectorAll('time[datetime]')) showLocally(e
 forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
 for (const menu of document.querySelectorAll('.account')) closeByItself(menu);
 warnOfUncopied(document.querySelectorAll('[data-secret], [data-forget]'));
-rememberProgram(document.querySelectorAll('[data-program]'));
 for (const list of document.querySelectorAll('[data-requests]')) showRequests(list);
 for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
 offerPasskeys(document.querySelectorAll('form[data-passkey], form[data-passkey-made]'));
@@ -198,20 +197,6 @@ function warnOfUncopied(elements) {
   window.addEventListener('beforeunload', (event) => {
     if (!isCopied) event.preventDefault();
   });
-}
-
-/** Shows the program in the language that was chosen last, on this or another page. */
-function rememberProgram(inputs) {
-  const key = 'program-language';
-  for (const input of inputs) {
-    // A browser that keeps no data for the site throws an error.
-    try {
-      input.checked ||= localStorage.getItem(key) === input.value;
-      input.addEventListener('change', () => localStorage.setItem(key, input.value));
-    } catch {
-      return;
-    }
-  }
 }
 
 /** Adds requests from the stream at `data-requests` to the list while the page is visible. */

@@ -62,12 +62,8 @@ const byWhom = ({ by_name: name }: Details): Text | undefined =>
   name === undefined ? undefined : message('activity.by', { name: `${name}` });
 
 /** Returns, for example, `in Storm Logistics` and `by Ada`. */
-const where = (details: Details): Note => [
-  message('activity.in', {
-    organization: [details.warehouse_name, details.organization_name].filter((name) => name !== undefined).join(', '),
-  }),
-  byWhom(details),
-];
+const where = ({ warehouse_name: warehouse, organization_name: organization }: Details): Note =>
+  message('activity.in', { organization: [warehouse, organization].filter((name) => name !== undefined).join(', ') });
 
 /** Returns, for example, `as admin`, `Rotterdam: read, write`, or `by Ada`. */
 function access(details: Details): Note {

@@ -38,7 +38,6 @@ export interface ActivityRecord extends NewActivity {
   readonly details: Details;
   /** The id of the request that caused the record, as in log lines; absent for operator commands. */
   readonly requestId?: string;
-  readonly traceId?: string;
 }
 
 export type Activity = ReturnType<typeof createActivity>;
@@ -54,7 +53,7 @@ interface ActivityPage {
 const MAX_BROWSER_LENGTH = 200;
 const MINUTE_MS = 60_000;
 export const ACTIVITY_COLUMNS = `id, at, account_id AS "accountId", actor, action, details, address, browser,
-  operator, reason, request_id AS "requestId", trace_id AS "traceId"`;
+  operator, reason, request_id AS "requestId"`;
 
 export interface ActivityRow extends RowOf<Omit<ActivityRecord, 'id' | 'origin' | 'by'>> {
   readonly id: string;
@@ -89,8 +88,8 @@ export function createActivity(parts: {
   ): Promise<boolean> {
     const recorded = await tx.query(
       `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-          operator, reason, request_id, trace_id)
-        SELECT ${tx.now()}, $1, $2, $3, $4, $5, $6, $7, $8, $11, $12
+          operator, reason, request_id)
+        SELECT ${tx.now()}, $1, $2, $3, $4, $5, $6, $7, $8, $11
           WHERE ($9::text IS NULL OR EXISTS (SELECT FROM accounts
               WHERE id = $1 AND ${hasActiveSession('$9', '$10')}))
             ${late ? 'AND ($1 IS NULL OR EXISTS (SELECT FROM accounts WHERE id = $1 FOR KEY SHARE))' : ''}
@@ -104,7 +103,7 @@ export function createActivity(parts: {
         ...operatedBy(actor, by),
         origin?.session?.uid ?? null,
         origin?.session?.generation ?? null,
-        ...idsOfRequest(),
+        idOfRequest(),
       ],
     );
     return recorded.length > 0;
@@ -165,9 +164,9 @@ export function createActivity(parts: {
       if (entries.length === 0) return;
       await tx.query(
         `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-            operator, reason, request_id, trace_id)
+            operator, reason, request_id)
           SELECT ${tx.now()}, account_id, actor, action, details, $5, $6,
-            CASE actor WHEN 'operator' THEN $7 END, CASE actor WHEN 'operator' THEN $8 END, $9, $10
+            CASE actor WHEN 'operator' THEN $7 END, CASE actor WHEN 'operator' THEN $8 END, $9
           FROM unnest($1::text[], $2::text[], $3::text[], $4::jsonb[])
             WITH ORDINALITY AS entry (account_id, actor, action, details, position)
           ORDER BY position`,
@@ -178,7 +177,7 @@ export function createActivity(parts: {
           entries.map(({ details = {} }) => JSON.stringify(details)),
           ...valuesOf(origin),
           ...operatedBy('operator'),
-          ...idsOfRequest(),
+          idOfRequest(),
         ],
       );
     },
@@ -196,42 +195,26 @@ export function createActivity(parts: {
     ): string {
       const [address, browser] = valuesOf(origin);
       const [operator, reason] = operatedBy(actor);
-      const [requestId, traceId] = idsOfRequest();
       return `INSERT INTO activity (at, account_id, actor, action, details, address, browser,
-          operator, reason, request_id, trace_id)
+          operator, reason, request_id)
         SELECT ${database.now()}, ${use(accountId ?? null)}::text,
           ${use(actor)}::text, ${use(action)}::text,
           ${use(JSON.stringify(details))}::jsonb || ${rows}.details, ${use(address)}::text,
-          ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(requestId)}::text,
-          ${use(traceId)}::text
+          ${use(browser)}::text, ${use(operator)}::text, ${use(reason)}::text, ${use(idOfRequest())}::text
         FROM ${rows}`;
     },
 
     /**
-     * Returns the newest records of the account's log. They include decisions of the account's organizations about
-     * clients that the account has connected, if the decision was made after the account joined. A decision is stored
-     * once, whatever the number of members, and is no longer shown after the membership or client was deleted. A
-     * renewal of a client is also stored once, and shown to all users who were connected to the client.
+     * Returns the newest records of the account's log. This includes the renewals of clients: each is stored once, and
+     * shown to all users who were connected to the client.
      */
     async of(
       accountId: string,
       { limit, before = Number.MAX_SAFE_INTEGER, actions, text }: ActivityPage,
     ): Promise<ActivityRecord[]> {
       const rows = await database.query<ActivityRow>(
-        // First find organizations that have decided anything, because a user may have many organizations and clients.
-        `WITH organizations_that_decided AS MATERIALIZED (
-            SELECT organization_id AS id, created_at AS joined_at FROM organization_memberships m WHERE account_id = $1
-              AND EXISTS (SELECT FROM activity
-                WHERE ${IS_DECISION} AND details ->> 'organization_id' = m.organization_id))
-          (SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE account_id = $1 AND ${ON_PAGE}
+        `(SELECT ${ACTIVITY_COLUMNS} FROM activity WHERE account_id = $1 AND ${ON_PAGE}
             ORDER BY id DESC LIMIT $3)
-          UNION ALL (SELECT decided.* FROM organizations_that_decided m JOIN connections n ON n.account_id = $1
-            -- One look-up for each organization and client, each of which may have many decisions about others.
-            CROSS JOIN LATERAL (SELECT ${ACTIVITY_COLUMNS} FROM activity
-              WHERE ${IS_DECISION} AND details ->> 'organization_id' = m.id AND details ->> 'client_id' = n.client_id
-                AND at >= m.joined_at AND details ->> 'by_account_id' IS DISTINCT FROM $1 AND ${ON_PAGE}
-              ORDER BY id DESC LIMIT $3) decided
-            ORDER BY decided.id DESC LIMIT $3)
           UNION ALL (SELECT ${RENEWAL_COLUMNS} FROM connections n JOIN activity
               ON action = 'client_renewed' AND details ->> 'client_id' = n.client_id
             WHERE n.account_id = $1 AND activity.account_id IS DISTINCT FROM $1
@@ -249,9 +232,6 @@ export function createActivity(parts: {
   };
 }
 
-/** SQL condition: the record is the decision of an organization about a client. */
-const IS_DECISION = `account_id IS NULL AND action IN ('client_barred', 'client_admitted')`;
-
 /** SQL condition: the record is on the requested page. A search uses only the texts that the reader sees. */
 const onPage = (details: string, address: string): string => `id < $2 AND ($4::text[] IS NULL OR action = ANY($4))
   AND ($5::text IS NULL OR strpos(lower((${details})::text), lower($5)) > 0 OR ${address} = $5)`;
@@ -261,7 +241,7 @@ const ON_PAGE = onPage('details', 'address');
 /** Users see that a client was renewed, but not by whom or from where, and nothing about its secret. */
 const RENEWAL_DETAILS = `details - 'last_four' - 'ended_secrets'`;
 const RENEWAL_COLUMNS = `id, at, NULL, CASE actor WHEN 'person' THEN 'client' ELSE actor END, action,
-  ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL, NULL`;
+  ${RENEWAL_DETAILS}, NULL, NULL, NULL, NULL, NULL`;
 const ON_PAGE_OF_RENEWALS = onPage(RENEWAL_DETAILS, 'NULL');
 
 /** Replaces characters that PostgreSQL may reject, because a User-Agent can contain anything, even NUL. */
@@ -273,10 +253,7 @@ const valuesOf = (origin: Origin | undefined): [string | null, string | null] =>
   origin ? keptBrowser(origin.browser) : null,
 ];
 
-function idsOfRequest(): [string | null, string | null] {
-  const { requestId, traceId } = currentRequest() ?? {};
-  return [requestId ?? null, traceId ?? null];
-}
+const idOfRequest = (): string | null => currentRequest()?.requestId ?? null;
 
 export function activityFrom({ id, address, browser, operator, reason, ...row }: ActivityRow): ActivityRecord {
   return {

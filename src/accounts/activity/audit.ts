@@ -110,7 +110,6 @@ export const auditEntry = (record: AuditRecord) => {
     address: origin?.address ?? null,
     browser: origin?.browser ?? null,
     request_id: record.requestId ?? null,
-    trace_id: record.traceId ?? null,
   };
 };
 

@@ -121,11 +121,6 @@ const limits = section('Limits per person, client or address.', {
       'Maximum lifetime of new API keys in days: people choose 30 days, 90 days or this many, as far as allowed. ' +
       'Existing keys stay valid. 0 means no limit: people choose 30, 90 or 365 days, or a key without an end.',
   }),
-  people_per_unchecked_client: reloadable(wholeNumber(0, 10_000).default(0), {
-    about:
-      'Maximum number of people who may connect a person’s client before the operator has marked it as verified. ' +
-      'Further people cannot connect the client; people who have connected it stay connected. 0 means no limit.',
-  }),
   sign_in_failures: reloadable(attempts(10), {
     about:
       'Wrong passwords per account and address in 15 minutes before further attempts must wait. Each browser in ' +
@@ -187,14 +182,7 @@ const leaks = section('Values that were found in public.', {
   }),
 });
 
-const imports = section('Limits of `import` and of pushed changes.', {
-  prune_at_most: reloadable(shareOrNumber().prefault('10%'), {
-    isPerNode: true,
-    about:
-      'How much `import --prune` may remove of each kind (organizations, warehouses, accounts, memberships, rights) ' +
-      'before it is refused: a percentage of what was imported, rounded up, or a number. Only 100% allows removing ' +
-      'all records of a kind. --prune-at-most overrides this setting for one import.',
-  }),
+const imports = section('The limit of pushed changes.', {
   removals_per_hour: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: false,
     about:

@@ -1,7 +1,6 @@
 /** All Prometheus metrics of this service. */
 import { readFileSync } from 'node:fs';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { holesOfNode } from '../../base/node-holes.ts';
 import { droppedLogLines } from '../process-log.ts';
 import { createRequestMetrics, createStoreMetrics } from './durations.ts';
 import { createOutcomeMetrics, createReloadMetrics } from './outcome.ts';
@@ -61,11 +60,6 @@ function registerBuild(registry: Registry): void {
     labelNames: ['version', 'node'],
     registers,
   }).set({ version, node: process.version }, 1);
-  new Gauge({
-    name: 'gatehouse_node_holes',
-    help: 'Number of known holes of the Node that runs this process; the doctor names them.',
-    registers,
-  }).set(holesOfNode().length);
   new Gauge({
     name: 'gatehouse_start_time_seconds',
     help: 'When the process started, in seconds since the epoch.',

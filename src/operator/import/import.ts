@@ -9,6 +9,9 @@ import type { Operator } from '../command/operator.ts';
 import { openImportFile } from './file.ts';
 import { importReport, removalSentence } from './printed-report.ts';
 
+/** How much of each kind a prune may remove unless the option says otherwise. */
+const PRUNE_AT_MOST = '10%';
+
 interface ImportOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
@@ -33,7 +36,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     )
     .option(
       '--prune-at-most <limit>',
-      'with --prune: how much of each kind may be removed (5%, or a number), instead of import.prune_at_most',
+      `with --prune: how much of each kind may be removed (5%, or a number); default: ${PRUNE_AT_MOST}`,
       shareOrNumber,
     )
     .option(
@@ -58,7 +61,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     const { dryRun: isDryRun, prune, adoptByName } = options;
     const { progress } = operator;
     await using source = await openImportFile(file, operator);
-    await run(async ({ importer, clients, settings }) => {
+    await run(async ({ importer, clients }) => {
       const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
       await using started = await importer.begin(startedBy);
       const { lines: total, passes } = await importer.stage(started, source.lines());
@@ -73,7 +76,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
         );
       }
       const { report, ...sets } = await importer.compare(started, plan, {
-        pruneAtMost: options.pruneAtMost ?? settings.import.pruneAtMost,
+        pruneAtMost: options.pruneAtMost ?? PRUNE_AT_MOST,
         show: showing('Comparing'),
       });
       if (isDryRun) return importReport(report, await clients.countOfSuspendedOwners());

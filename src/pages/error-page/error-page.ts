@@ -32,7 +32,7 @@ const PROFILE = { href: '/profile', label: message('errors.to-profile') };
 type ErrorName =
   | (typeof NAMES)[keyof typeof NAMES]
   | (typeof AUTHORIZATION_NAMES)[keyof typeof AUTHORIZATION_NAMES]
-  | NonNullable<AuthorizationRefusal['closed']>['why']
+  | 'owner_suspended'
   | 'no-cookie'
   | 'unexpected'
   | 'invalid-request'
@@ -107,7 +107,7 @@ export function createErrorPage(host: { readonly render: Render }) {
       const { status } = ctx;
       if (closed) {
         const links = [{ href: closed.back, label: message('errors.back-to-app') }];
-        return draw(ctx, status, { ...textOf(closed.why), links, app });
+        return draw(ctx, status, { ...textOf('owner_suspended'), links, app });
       }
       if (Object.hasOwn(AUTHORIZATION_NAMES, code)) {
         const text = textOf(AUTHORIZATION_NAMES[code as keyof typeof AUTHORIZATION_NAMES]);

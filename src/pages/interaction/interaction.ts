@@ -15,24 +15,13 @@ import type { UpstreamSignIns } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
 
-declare module '../view-data.ts' {
-  interface ViewData {
-    /** The page of an authorization request with `prompt=select_account`. */
-    readonly 'account-choice': {
-      readonly action: string;
-      readonly client: { readonly name: string };
-      readonly account: { readonly name: string; readonly email: string };
-    };
-  }
-}
-
 type Found = Awaited<ReturnType<Interactions['find']>>;
 
 const PATH = `${ENDPOINT.interaction}/:uid`;
 
 export function interactionPage(parts: {
   readonly kit: PageKit;
-  readonly interactions: Pick<Interactions, 'find' | 'chooseAccount' | 'deny' | 'switchAccount'>;
+  readonly interactions: Pick<Interactions, 'find' | 'deny' | 'switchAccount'>;
   readonly errorPage: Pick<ErrorPage, 'requestIsOver' | 'formIsStale'>;
   readonly waiting: Pick<WaitingSignIn, 'begin'>;
   readonly signIn: Pick<SignInSteps, 'showFor' | 'submitFor'>;
@@ -91,22 +80,16 @@ export function interactionPage(parts: {
     const interaction = await pending(ctx);
     if (interaction?.prompt === 'login') await signIn.showFor(ctx, interaction);
     if (interaction?.prompt === 'consent') await consent.show(ctx, interaction);
-    if (interaction?.prompt === 'select_account') {
-      const { client, account } = interaction;
-      await kit.render(ctx, 'account-choice', { action: ctx.path, client, account });
-    }
   }
 
   async function submit(ctx: Context): Promise<void> {
     const interaction = await pending(ctx);
     if (!interaction) return;
-    const { prompt } = interaction;
-    if (prompt === 'login') return signIn.submitFor(ctx, interaction);
+    if (interaction.prompt === 'login') return signIn.submitFor(ctx, interaction);
     const decision = formOf(ctx).get('decision');
-    if (decision === 'approve' && prompt === 'consent') return consent.approve(ctx, interaction);
+    if (decision === 'approve') return consent.approve(ctx, interaction);
     // Show the page again if the form has no known `decision`.
     let next = ctx.path;
-    if (decision === 'continue' && prompt === 'select_account') next = await interactions.chooseAccount(ctx);
     if (decision === 'deny') next = await interactions.deny(ctx);
     if (decision === 'switch-account') {
       upstream.askWho(ctx);

@@ -38,12 +38,6 @@ export const inShell = (text: string): string => `'${text.replaceAll("'", `'\\''
 const inSingleQuotes = (text: string): string =>
   `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 
-/** Returns a string literal of Go, Java and C#, which understand all escapes of JSON. */
-const inDoubleQuotes = (text: string): string => JSON.stringify(text);
-
-/** Returns a string literal of PHP and Ruby, in which only the quotation mark and the backslash must be escaped. */
-const inPlainQuotes = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
-
 /** Encodes all characters except unreserved ones (RFC 3986 §2.3), which are safe in a shell and for curl. */
 const percentEncoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -63,11 +57,6 @@ const LANGUAGES: readonly Language[] = [
   ['curl', 'try.sh', inShell, '#'],
   ['Node', 'try.mjs', inSingleQuotes, '//'],
   ['Python', 'try.py', inSingleQuotes, '#'],
-  ['Go', 'try.go', inDoubleQuotes, '//'],
-  ['Java', 'Try.java', inDoubleQuotes, '//'],
-  ['PHP', 'try.php', inPlainQuotes, '//'],
-  ['C#', 'try.cs', inDoubleQuotes, '//'],
-  ['Ruby', 'try.rb', inPlainQuotes, '#'],
 ];
 
 /** In a template, `<%=` prints a string literal of the language, and `<%-` prints a value unchanged. */

@@ -213,16 +213,6 @@ create index client_secrets_leaked on client_secrets (leaked_at) where leaked_at
 create trigger client_secrets_named after insert or update or delete on client_secrets
   for each row execute function announce('clients', 'client_id');
 
-create function change_client_owner() returns trigger language plpgsql as $$ begin
-  -- Not earlier than any secret of the former owner, which a node with a fast clock may have created. Each change gets
-  -- a new value, because consents are compared with it.
-  new.owned_since := greatest(new.updated_at, old.owned_since + interval '1 millisecond',
-    (select max(created_at) from client_secrets where client_id = new.id));
-  return new;
-end $$;
-create trigger clients_owner_changed before update of owner_account_id on clients for each row
-  when (old.owner_account_id is distinct from new.owner_account_id) execute function change_client_owner();
-
 -- A row is a client that an organization blocks, for all users of the client.
 create table barred_clients (
   organization_id text not null references organizations on delete cascade,
@@ -250,14 +240,6 @@ create index barred_in_warehouses_warehouse_id on barred_in_warehouses (warehous
 create index barred_in_warehouses_barred_by on barred_in_warehouses (barred_by) where barred_by is not null;
 create trigger barred_in_warehouses_named after insert or update or delete on barred_in_warehouses
   for each row execute function announce('bars', 'client_id');
-
--- A warehouse that moves to another organization loses its blocks, because the new organization decides for itself.
-create function forget_blocks_of_moved_warehouse() returns trigger language plpgsql as $$ begin
-  delete from barred_in_warehouses where warehouse_id = new.id;
-  return null;
-end $$;
-create trigger warehouses_moved after update of organization_id on warehouses for each row
-  when (old.organization_id <> new.organization_id) execute function forget_blocks_of_moved_warehouse();
 
 -- A row has the owner and the redirect URIs of a client that an organization blocked. It stays when the client is
 -- deleted: otherwise the owner could delete the client and register it again.
@@ -288,25 +270,6 @@ create index client_decisions_decided_by on client_decisions (decided_by) where 
 create trigger client_decisions_named after insert or update or delete on client_decisions
   for each row execute function announce('bars', 'client_id');
 
--- The part of a redirect URI that names where people are sent: scheme, host and port. Registered URIs
--- contain no user information and no backslashes.
-create function redirect_target(uri text) returns text language sql immutable as $$
-  select substring(uri from '^https?://[^/?#]*|^[^:]*:')
-$$;
-
--- An approved client that gets a new redirect host or another owner needs a new approval of the organizations.
-create function withdraw_client_approvals() returns trigger language plpgsql as $$ begin
-  if old.owner_account_id is distinct from new.owner_account_id or exists (
-      select redirect_target(uri) from unnest(new.redirect_uris) uri
-      except select redirect_target(uri) from unnest(old.redirect_uris) uri) then
-    delete from client_decisions where client_id = new.id and is_approved;
-  end if;
-  return null;
-end $$;
-create trigger clients_withdraw_approvals after update of owner_account_id, redirect_uris on clients
-  for each row when (old.owner_account_id is distinct from new.owner_account_id
-    or old.redirect_uris <> new.redirect_uris) execute function withdraw_client_approvals();
-
 -- Connections and authorizations
 
 -- The only row has numbers that are never lowered. Without it, the service would not know what has ended.
@@ -320,7 +283,12 @@ create table lasting_numbers (
   session_generation bigint not null default 0,
   -- The longest lifetime of refresh tokens that any node has run with: an older copy of the token store may have records
   -- with that lifetime. Each ended authorization is kept at least as long.
-  refresh_lifetime_seconds integer not null default 0
+  refresh_lifetime_seconds integer not null default 0,
+  -- The request to reload the settings, by whom, and the one before. Its number is a time in milliseconds since 1970, so
+  -- that numbers also grow after the restore of an older backup.
+  reload_number bigint not null default 0, reload_previous bigint not null default 0,
+  reload_operator text, reload_reason text, -- As in `activity`, for the entry of each node that reloads.
+  imported_at timestamptz -- When the last import brought everything to the state of its file; null before the first one.
 );
 insert into lasting_numbers default values;
 create function keep_only_row() returns trigger language plpgsql as $$ begin
@@ -537,7 +505,7 @@ create table activity (
   actor text not null check (actor in ('person', 'operator', 'client', 'service', 'organization')),
   action text not null, details jsonb not null, address text, browser text,
   operator text, reason text, -- For operator commands: the account of the operating system, and the given reason.
-  request_id text, trace_id text, -- Null for operator commands.
+  request_id text, -- Null for operator commands.
   -- Ids are committed out of order: a reader that remembers only an id would miss entries of slow transactions.
   xact xid8 not null default pg_current_xact_id()
 );
@@ -560,9 +528,6 @@ create index activity_import_id on activity ((details ->> 'import_id'), id desc)
 create index activity_by_account_id on activity ((details ->> 'by_account_id'), id)
   where details ->> 'by_account_id' is not null;
 create index activity_person_id on activity ((details ->> 'person_id'), id) where details ->> 'person_id' is not null;
--- Decisions about a client, for the activity of all members.
-create index activity_decisions on activity ((details ->> 'organization_id'), (details ->> 'client_id'), id)
-  where account_id is null and action in ('client_barred', 'client_admitted');
 -- Renewals of a client, for the activity of all people who have connected it.
 create index activity_renewals on activity ((details ->> 'client_id'), id) where action = 'client_renewed';
 create index activity_request_id on activity (request_id) where request_id is not null;
@@ -635,12 +600,6 @@ create table client_networks (
 create index client_networks_last_seen_at on client_networks (last_seen_at);
 
 -- Import
-
--- The only row is the last import that brought everything to the state of its file.
-create table last_import (
-  is_the_only_one boolean primary key default true check (is_the_only_one),
-  succeeded_at timestamptz not null
-);
 
 -- A row is a running import or dry run; at most one of them writes. Advisory locks would not work, because all
 -- connections of the embedded database share one session. This table and the next one are unlogged: a crash of the
@@ -767,14 +726,6 @@ create table node_keys (
   state text not null, -- starting, ready, not_ready or leaving
   ready_since timestamptz,
   runs_with jsonb not null -- The version, settings and limits of the node (storage/nodes.ts).
-);
-
--- The only row numbers the requests to reload the settings; its lock gives concurrent requests their order. A number
--- is a time in milliseconds since 1970, so that numbers also grow after the restore of an older backup.
-create table settings_reload (
-  is_only boolean primary key default true check (is_only),
-  number bigint not null, previous bigint not null,
-  operator text, reason text -- As in `activity`, for the entry of each node that reloads.
 );
 
 -- The only row is updated to find out whether the server can write.
