@@ -131,9 +131,7 @@ export const variableOf = {
   tokenKeys: 'GATEHOUSE_TOKEN_KEYS',
 } as const;
 
-/**
- * A file named by NAME_FILE may contain the value of the variable NAME, because orchestrators mount secrets as files.
- */
+/** NAME_FILE may name a file with the value of the variable NAME, because orchestrators mount secrets as files. */
 export const mayBeInAFile: readonly string[] = [
   ...overridable().flatMap(({ variable, mayHoldPassword }) => (mayHoldPassword ? variable : [])),
   ...Object.values(variableOf),

@@ -67,9 +67,7 @@ export function createFormTokens(parts: {
       return `${holder}.${seals.macOf(`${browserOf(ctx)}.${holder}`)}`;
     },
 
-    /**
-     * Must run after `readForm`. Throws a 403 unless the form is from a page of Gatehouse and was sent from its origin.
-     */
+    /** Must run after `readForm`. Throws a 403 unless the form is of Gatehouse and was sent from its origin. */
     requireFormToken(ctx: Context, next: Next): Promise<void> {
       refuseOtherOrigins(ctx);
       const browserId = browserIdOf(ctx);
@@ -82,9 +80,7 @@ export function createFormTokens(parts: {
       return next();
     },
 
-    /**
-     * Must run after `requireFormToken`. Returns the account of the rendered page; undefined if no one was signed in.
-     */
+    /** After `requireFormToken`, returns the account of the rendered page; undefined if not signed in. */
     formAccount: (ctx: Context): string | undefined => sent.get(ctx).accountId || undefined,
 
     /** Must run after `requireFormToken`. Compares the session of the rendered page with the visitor's session. */

@@ -23,9 +23,7 @@ export interface ConnectionLimits {
   readonly requestTimeout: number;
   /** Time between two checks of `headersTimeout` and `requestTimeout`, which can be exceeded by this much. */
   readonly connectionsCheckingInterval: number;
-  /**
-   * When an idle connection is closed. Proxies must close it earlier, or they could send a request at the same moment.
-   */
+  /** When an idle connection is closed. Proxies must close it earlier, or they could send a request meanwhile. */
   readonly keepAliveTimeout: number;
   /** Maximum time without a byte in either direction during a request or an answer. */
   readonly idleTimeout: number;

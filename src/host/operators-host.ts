@@ -140,9 +140,7 @@ async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   await next();
 }
 
-/**
- * @param accepted returns the valid credentials, or undefined if only this machine can connect, without a credential
- */
+/** @param accepted returns the valid credentials; undefined if none is needed, because only this machine can connect */
 function requireCredential(accepted: () => readonly string[] | undefined): Middleware {
   return async function credential(ctx, next) {
     const presented = Buffer.from(ctx.get('authorization'));

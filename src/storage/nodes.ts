@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Queries } from './queries.ts';
 
 export const HEARTBEAT_MS = 10_000;
-/** After this time without a heartbeat, a node is silent: it was stopped by force, hangs, or has no connection. */
+/** After this time without a heartbeat, a node is silent: it was killed, hangs, or has no connection. */
 const SILENT_AFTER_MS = 3 * HEARTBEAT_MS;
 /** For this long, the keys and the clock of a silent node are still compared, because the node may continue. */
 const FROZEN_FOR_MS = 180_000;

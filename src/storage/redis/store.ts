@@ -1,6 +1,4 @@
-/**
- * The token store on Redis. Each record has one key, and no step needs two keys at once, so that it works on a Cluster.
- */
+/** The token store on Redis. Each record has one key. No step needs two keys, so that it works on a Cluster. */
 import { Cluster, type Redis } from 'ioredis';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import {
