@@ -48,9 +48,7 @@ export function createAccounts(
   }
 
   const changeMethods: MethodChange = (id, removesLink, work) => {
-    /**
-     * @param now the time to record. Without the lock that serializes changes it is absent, and no time is recorded.
-     */
+    /** @param now the time to record; absent without the lock that serializes changes, so that no time is recorded */
     async function change(tx: Queries, now?: Date) {
       const before = await issuersOf(tx, id);
       const result = await work(tx);

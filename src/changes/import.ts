@@ -19,9 +19,7 @@ import { fileIdOf } from './times.ts';
 /** Called with the number of lines done so far. */
 type ShowProgress = ((lines: number) => void) | undefined;
 
-/**
- * A page of a user waits for a batch of an import: for 0.3 s at most, even if the batch takes twice as long as planned.
- */
+/** The planned time of a batch. Pages of users wait for a batch, at most 0.3 s if it takes twice as long. */
 const MAX_BATCH_MS = 150;
 /** With a slow database, round trips alone take the planned time, so that a smaller batch would not be faster. */
 export const LEAST_BATCH = 25;

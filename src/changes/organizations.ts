@@ -171,9 +171,7 @@ export function createOrganizations(parts: {
       return pageOf(database, { select: LISTED.organization, order: [byName('name'), 'id'], cells }, page);
     },
 
-    /**
-     * Sorts by the id of the organization, then by the name of the warehouse. @throws Refusal `organization_unknown`
-     */
+    /** Sorts by the id of the organization, then by name. @throws Refusal `organization_unknown` */
     async listWarehouses(page: PageRequest = {}, organizationId?: string): Promise<Page<ListedWarehouse>> {
       if (organizationId !== undefined) await findPlace(database, 'organization', organizationId);
       const query = {
@@ -332,9 +330,7 @@ const REMOVAL = {
   },
   warehouse: {
     table: 'warehouses',
-    /**
-     * The warehouses of a deleted organization end together with it, although their rows are deleted in later steps.
-     */
+    /** The warehouses of a deleted organization end with it, although their rows are deleted later. */
     began: HOME_ENDED_AT,
     /** The deletion of an organization also deletes its warehouses. */
     isDue: 'NOT EXISTS (SELECT FROM organizations o WHERE o.id = t.organization_id AND o.ended_at IS NOT NULL)',

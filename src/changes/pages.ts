@@ -53,9 +53,7 @@ const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
   SELECT x.* FROM (SELECT number FROM page LIMIT $3 + $4) p CROSS JOIN LATERAL (SELECT * FROM import_lines x
     WHERE x.import_id = $1 AND x.type = 'account' AND x.number = p.number OFFSET 0) x) l`;
 
-/**
- * SQL for the id of the record with this external id. OFFSET 0 keeps PostgreSQL from planning all look-ups as one join.
- */
+/** SQL for the id of a record by its external id. OFFSET 0 keeps PostgreSQL from joining all look-ups. */
 const named = (type: NamedType, key: string, alias: string): string =>
   `CROSS JOIN LATERAL (SELECT ${lineWith(type, key, 'id')} AS id OFFSET 0) ${alias}`;
 

@@ -4,9 +4,7 @@ import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune.ts';
 
-/**
- * `removed` accounts are suspended. `kept` records are no longer in the file, but a manually created record needs them.
- */
+/** `removed` accounts are suspended. `kept` records left the file, but a manually created record needs them. */
 export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
 
 export interface ImportChange {

@@ -247,9 +247,7 @@ export async function recordTimes(
   );
 }
 
-/**
- * Records that links of a person end now. The recorded time is later than that of each line that was applied before.
- */
+/** Records that links of a person end now, at a later time than that of each line that was applied before. */
 export async function recordUnlinked(
   tx: Queries,
   now: Date,

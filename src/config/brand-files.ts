@@ -1,4 +1,4 @@
-/** Reads the brand's logo files, and checks these files and the brand's colour. */
+/** Reads the logo files of the brand, and checks these files and the colour of the brand. */
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { lowestContrast, MIN_CONTRAST, nearestReadable } from './colour.ts';
@@ -9,7 +9,7 @@ export interface Logo {
   readonly type: 'png' | 'webp';
   readonly width: number;
   readonly height: number;
-  /** Text, so that the settings before and after a reload can be compared. */
+  /** As text, so that the settings before and after a reload can be compared. */
   readonly base64: string;
 }
 
@@ -35,7 +35,7 @@ export function readBrand({ brand }: SettingsFile, directory: string) {
   const { colour: value = '#000000' } = brand;
   const lowest = lowestContrast(value, 'light');
   if (lowest < MIN_CONTRAST) {
-    // Round down: 4.499 must not be shown as 4.50.
+    // Round down, because 4.499 must not be shown as 4.50.
     const shown = (Math.floor(lowest * 100) / 100).toFixed(2);
     const message = `is hard to read on light pages: its contrast is ${shown}, less than ${MIN_CONTRAST} (WCAG AA)`;
     const remedy = `write \`"${nearestReadable(value, 'light')}"\`, the nearest shade that passes`;
@@ -44,10 +44,10 @@ export function readBrand({ brand }: SettingsFile, directory: string) {
   return { logos: { ...(logo && { logo }), ...(logoDark && { logoDark }) }, problems };
 }
 
-/** Returns the logo, or why it is refused, as the rest of a sentence. */
+/** Returns the logo. If it is refused, returns the reason as the end of a sentence. */
 function readLogo(file: string): Logo | string {
   try {
-    // Check the type of the file before reading it: a device such as /dev/zero has no end.
+    // Check the type of the file before reading it, because a device such as /dev/zero has no end.
     const stats = statSync(file);
     if (!stats.isFile()) return 'does not name a file';
     if (stats.size > MAX_BYTES) return `names a file of ${Math.ceil(stats.size / 1_024)} kB`;

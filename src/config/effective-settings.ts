@@ -1,4 +1,4 @@
-/** The settings of a deployment for display: each value with its source, and no secrets. */
+/** The settings of a deployment for display. Each value has its source, and secrets are absent. */
 import type { Override } from './environment.ts';
 import { knownSettings } from './schema/known-settings.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
@@ -7,9 +7,9 @@ import { withoutPassword } from './urls.ts';
 import { valueAt } from './validate.ts';
 
 export interface EffectiveSetting {
-  /** The name of the setting, such as `tokens.retry_window`. */
+  /** Such as `tokens.retry_window`. */
   readonly name: string;
-  /** The value as in the file, with its units; passwords are replaced. Null if nothing is set. */
+  /** The value as in the file, with its units. Passwords are replaced. Null if nothing is set. */
   readonly value: unknown;
   /** `file`, `default`, or the name of the variable. */
   readonly from: string;

@@ -1,4 +1,4 @@
-/** The only file that reads the environment: overrides of settings, secrets, and mistaken names. */
+/** The only file that reads the environment: settings, secrets, and misspelled names of variables. */
 import { readFileSync } from 'node:fs';
 import { nearestWord } from '../base/nearest-word.ts';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
@@ -10,16 +10,16 @@ export const environmentOfProcess: Variables = process.env;
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A setting whose value comes from the environment instead of the file. */
+/** A setting whose value is from the environment and not from the file. */
 export interface Override {
-  /** The variable that was set: `DATABASE_URL` or `DATABASE_URL_FILE`. */
+  /** The variable that was set, such as `DATABASE_URL` or `DATABASE_URL_FILE`. */
   readonly variable: string;
-  /** The setting's name in the file, such as `server.port`. */
+  /** The name of the setting, such as `server.port`. */
   readonly setting: string;
   readonly value: string | number;
 }
 
-/** The current key, which signs, and older ones, which are still accepted. */
+/** The current key signs. The older keys are still accepted. */
 export type Keys = readonly [current: string, ...older: string[]];
 
 /** Each key has at least 32 characters. */
@@ -30,13 +30,13 @@ export interface Secrets {
 
 export type Environment = ReturnType<typeof readEnvironment>;
 
-/** Keys that are shorter than this can be guessed, so they are refused. */
+/** Shorter keys can be guessed, so they are refused. */
 export const MIN_KEY_LENGTH = 32;
 
-/** Treats an empty variable as unset, because Compose files leave variables empty. */
+/** Treats an empty variable like a missing one, because Compose files set variables to empty texts. */
 export function readEnvironment(variables: Variables = environmentOfProcess) {
   const problems: ConfigurationProblem[] = [...mistakenNames(variables)];
-  /** Settings whose file cannot be read, or that are set both directly and by a file. */
+  /** Settings whose `…_FILE` cannot be read, or that are set both directly and by a file. */
   const unreadable: string[] = [];
   const given = (name: string): Given | undefined => {
     const found = givenValue(name, variables);
@@ -47,7 +47,7 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
   };
   const configFile = given('GATEHOUSE_CONFIG')?.value;
   const secrets: { -readonly [Secret in keyof Secrets]?: Keys } = {};
-  /** The variable that was set for each given secret: `…_KEYS` or `…_KEYS_FILE`. */
+  /** For each secret the variable that was set, `…_KEYS` or `…_KEYS_FILE`. */
   const givenBy: Record<string, string> = {};
   for (const secret of ['cookieKeys', 'tokenKeys'] as const) {
     const name = variableOf[secret];
@@ -67,7 +67,7 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
     const isNumber = knownSettings.get(setting)?.isNumber && isPlainNumber(found.value);
     return [{ ...found, setting, value: isNumber ? Number(found.value) : found.value }];
   });
-  // systemd lists the folders of StateDirectory= with a colon between them.
+  // systemd separates the folders of StateDirectory= by a colon.
   const stateDirectory = variables.STATE_DIRECTORY?.split(':')[0] || undefined;
   return { configFile, stateDirectory, overrides, secrets, senders, givenBy, unreadable, problems };
 }
@@ -121,7 +121,7 @@ function keysOf(name: string, list: string, problems: ConfigurationProblem[]): K
 
 export const MAKE_A_KEY = 'create a key with `openssl rand -base64 48`';
 
-/** The settings that variables override, by the name of the variable. */
+/** The name of the setting that each variable overrides. */
 export const settingOf: Readonly<Record<string, string>> = Object.fromEntries(
   overridable().map(({ variable, name }) => [variable, name]),
 );
@@ -131,14 +131,14 @@ export const variableOf = {
   tokenKeys: 'GATEHOUSE_TOKEN_KEYS',
 } as const;
 
-/** Variables that may also be given as a file, NAME_FILE: orchestrators mount secrets as files. */
+/** NAME_FILE may name a file with the value of the variable NAME, because orchestrators mount secrets as files. */
 export const mayBeInAFile: readonly string[] = [
   ...overridable().flatMap(({ variable, mayHoldPassword }) => (mayHoldPassword ? variable : [])),
   ...Object.values(variableOf),
   ...Object.values(SENDER_VARIABLES),
 ];
 
-/** Variables that determine which deployment a process belongs to. */
+/** The variables that determine to which deployment a process belongs. */
 const DEPLOYMENT = [
   'GATEHOUSE_CONFIG',
   ...Object.keys(settingOf).filter((variable) => settingOf[variable]?.startsWith('storage.')),
@@ -150,7 +150,7 @@ function overridable() {
   );
 }
 
-/** True if any of these variables selects a deployment, instead of the defaults. */
+/** True if one of these variables selects a deployment. */
 export const namesADeployment = (variables: Variables): boolean =>
   DEPLOYMENT.some((name) => variables[name] || variables[`${name}_FILE`]);
 
@@ -162,8 +162,8 @@ const knownVariables = [
 ];
 
 /**
- * Finds variables that an operator probably meant for the service, but that would silently have no effect. Ignores all
- * others, because orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
+ * Finds variables that an operator probably meant for the service, but that have no effect. Ignores all other
+ * variables, because orchestrators and the operator's own scripts may add GATEHOUSE_… variables.
  */
 function mistakenNames(variables: Readonly<Record<string, string | undefined>>): ConfigurationProblem[] {
   return Object.entries(variables).flatMap(([name, value = '']) => {
@@ -175,11 +175,11 @@ function mistakenNames(variables: Readonly<Record<string, string | undefined>>):
   });
 }
 
-/** Kubernetes sets variables of a service named `gatehouse` in every pod: GATEHOUSE_PORT=tcp://… */
+/** For a service named `gatehouse`, Kubernetes sets variables such as GATEHOUSE_PORT=tcp://… in every pod. */
 const isOfAPlatform = (name: string, value = ''): boolean =>
   value.trim() === '' || /^(tcp|udp|sctp):\/\//.test(value) || /^GATEHOUSE_(SERVICE_|PORT_\d)/.test(name);
 
-/** Returns undefined if the name resembles none of ours. */
+/** Returns undefined if the name resembles no variable of Gatehouse. */
 function remedyFor(name: string): string | undefined {
   const bare = name.replace(/^GATEHOUSE_/, '');
   if (knownVariables.includes(bare)) return `did you mean ${bare}?`;

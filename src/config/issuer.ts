@@ -17,11 +17,9 @@ export function mayHavePasskeys(issuer: string): boolean {
 }
 
 /**
- * Returns what is wrong with an issuer, and the remedy.
- *
- * Clients (RFC 9207 §2.4) and the check of the Host header compare the issuer as text, so only the
- * exact form that browsers send is accepted; other forms are never corrected. RFC 8414 §2: https,
- * no query, no fragment.
+ * Returns what is wrong with an issuer, and the remedy. Clients (RFC 9207 §2.4) and the check of the Host header
+ * compare the issuer as text. So only the exact form that browsers send is accepted, and other forms are not corrected.
+ * RFC 8414 §2 requires https, no query and no fragment.
  */
 export function issuerProblem(issuer: string): { message: string; remedy: string } | undefined {
   const example = 'write the public origin, such as `https://auth.example.com`';
@@ -50,8 +48,8 @@ export function issuerProblem(issuer: string): { message: string; remedy: string
 }
 
 /**
- * Returns what is wrong with the issuer of a sign-in provider. Unlike our own issuer, it may have a path; its discovery
- * document defines the exact spelling (OpenID Connect Discovery §4.3).
+ * Returns what is wrong with the issuer of a sign-in provider. Unlike Gatehouse's own issuer, it may have a path. Its
+ * discovery document defines the exact spelling (OpenID Connect Discovery §4.3).
  */
 export function upstreamIssuerProblem(issuer: string): string | undefined {
   if (!URL.canParse(issuer) || issuer.trim() !== issuer) return 'is not a URL';

@@ -16,18 +16,17 @@ import { validate } from './validate.ts';
 import { configurationWarnings } from './warnings.ts';
 
 export interface LoadOptions {
-  /** Used instead of the environment variables of this process. */
+  /** Replaces the environment variables of this process. */
   readonly environment?: Variables;
-  /** Used instead of GATEHOUSE_CONFIG and config/gatehouse.yaml. */
+  /** Replaces GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
-  /** Used instead of the content of the file. */
+  /** Replaces the content of the file. */
   readonly text?: string | undefined;
 }
 
 /**
  * Returns the settings of the service. The first start of an embedded deployment creates secrets.
- *
- * @throws ConfigurationProblems with every problem of the file and the environment.
+ * @throws ConfigurationProblems with every problem of the file and the environment
  */
 export function loadSettings(options: LoadOptions = {}): Settings {
   const judged = judge(options, { secretsAreNeeded: true });
@@ -40,8 +39,8 @@ export function loadSettings(options: LoadOptions = {}): Settings {
 type Judged = ReturnType<typeof judge>;
 
 /**
- * Returns where a command looks for the copy of a node: in the state folder of the unit, or in the data directory of an
- * embedded database.
+ * Returns where a command looks for a node's copy of the settings: in the state folder of the systemd unit, or in the
+ * data directory of an embedded database.
  */
 function placeOfCopy({ environment, settings: { storage }, values, file }: Judged): string | undefined {
   const isEmbedded = storage.databaseUrl === undefined && values.storage.data_directory !== NO_DATA_DIRECTORY;
@@ -59,17 +58,16 @@ function copyToKeep(judged: Judged, options: LoadOptions): SettingsCopy {
 }
 
 /**
- * Returns the settings for a command that signs nothing and so needs no secrets.
- *
- * @throws ConfigurationProblems with every problem of the file and the environment.
+ * Returns the settings for a command that signs nothing, and so needs no secrets.
+ * @throws ConfigurationProblems with every problem of the file and the environment
  */
 export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsWithoutSecrets {
   return judge(options, { secretsAreNeeded: false }).settings;
 }
 
 /**
- * Replaces a refused file. Has the longest lifetimes, so that no token is shown as expired that is valid by the file,
- * and no migrations, because the file may forbid them. No link leads to its issuer (RFC 2606 §2).
+ * Replaces a refused file. The lifetimes are the longest, so that no token is shown as expired that is valid by the
+ * file. Migrations are off, because the file may forbid them. No link leads to the issuer (RFC 2606 §2).
  */
 const INSTEAD_OF_FILE = `
 issuer: https://issuer-is-not-known.invalid
@@ -78,7 +76,7 @@ storage: {auto_migrate: false}
 tokens: {refresh_token: 3650d}
 `;
 
-/** Thrown if the settings file is refused and nothing else says which deployment a command is for. */
+/** Thrown if the settings file is refused, and nothing else determines the deployment of a command. */
 export class NoUsableSettings extends ConfigurationProblems {}
 
 /**
@@ -107,7 +105,7 @@ export function loadForCommand({
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
-  // Another text of the file cannot correct a refused variable.
+  // A refused variable cannot be corrected by another text of the file.
   const isRefused = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
   if (isRefused) throw new ConfigurationProblems(problems);
   const copy = placeOfCopy(examined);
@@ -118,7 +116,7 @@ export function loadForCommand({
     report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
     return taken;
   }
-  // Only variables break rules, which no copy of the file can correct: name the variables.
+  // If only variables break rules, no copy of the file can correct this, so name the variables.
   const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
   if (problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
@@ -140,10 +138,9 @@ const noDatabase = (why: string): ConfigurationProblem => ({
 });
 
 /**
- * Returns the existing keys and creates none. Undefined if they are not given, as on a machine that
- * administers the service and does not run it.
- *
- * @throws ConfigurationProblems with every problem of the file, the environment and the keys.
+ * Returns the existing keys, and creates none. Undefined if they are not given, as on a machine from which the service
+ * is only administered.
+ * @throws ConfigurationProblems with every problem of the file, the environment and the keys
  */
 export function findKeys(options: LoadOptions = {}): Settings['secrets'] | undefined {
   const { settings, given } = judge(options, { secretsAreNeeded: false });
@@ -151,21 +148,19 @@ export function findKeys(options: LoadOptions = {}): Settings['secrets'] | undef
 }
 
 /**
- * Returns the sign-in providers with their secrets, for a command that tests them, and a problem
- * for each whose secret this process cannot read.
- *
- * @throws ConfigurationProblems with every problem of the file and the environment.
+ * Returns the sign-in providers with their secrets, for a command that tests the providers, and a problem for each
+ * secret that this process cannot read.
+ * @throws ConfigurationProblems with every problem of the file and the environment
  */
 export function findProviders(options: LoadOptions = {}): ReturnType<typeof signInProviders> {
   const { values } = judge(options, { secretsAreNeeded: false });
   return signInProviders(values, { secretsAreNeeded: true });
 }
 
-/** The settings that a service would start with, and where they come from. */
 export interface Inspection {
-  /** Contains throw-away secrets if the first start has not created them yet. */
+  /** If the first start has not created the secrets yet, contains random secrets that are not stored. */
   readonly settings: Settings;
-  /** Absent if there is no file and every setting has its default. */
+  /** Absent if there is no file, so that every setting has its default. */
   readonly file?: string;
   readonly overrides: readonly Override[];
   readonly effectiveSettings: readonly EffectiveSetting[];
@@ -174,9 +169,8 @@ export interface Inspection {
 }
 
 /**
- * Returns the settings and where each comes from, for a command that shows them; changes nothing.
- *
- * @throws ConfigurationProblems as `loadSettings` would.
+ * Returns the settings and the source of each, for a command that shows them. Changes nothing.
+ * @throws ConfigurationProblems as `loadSettings` would
  */
 export function inspectSettings(options: LoadOptions = {}): Inspection {
   const judged = judge(options, { secretsAreNeeded: true });
@@ -210,11 +204,11 @@ function judge(options: LoadOptions, needs: { secretsAreNeeded: boolean }) {
   return judged;
 }
 
-/** Continues after a problem to find all of them; applies no rules to values that are unknown. */
+/** Continues after a problem to find all problems. Applies no rules to values that are unknown. */
 function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
   const { secrets: given } = environment;
-  // Some variables need settings of the file: SMTP_URL needs `mail.from`.
+  // Some variables need settings of the file, such as `mail.from` for SMTP_URL.
   const isStandIn = options.text === INSTEAD_OF_FILE;
   const overrides = environment.overrides.filter(({ setting }) => !isStandIn || /^(issuer$|storage\.)/.test(setting));
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);
@@ -237,7 +231,7 @@ function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded:
   problems.push(...brand.problems);
   const directory = isOverridden ? '.' : projectDirectory;
   const settings = settingsFrom(values, upstream.providers, directory, brand.logos);
-  // Check the rules between settings only if the file was read: otherwise most values are unknown.
+  // Without the file most values are unknown, so that rules between settings cannot be checked.
   if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {
     const missing = secretProblems(given, settings.storage);

@@ -1,4 +1,4 @@
-/** The settings that all nodes of a deployment should share, without secrets, for comparison. */
+/** Settings that should be the same on all nodes of a deployment, without secrets, for comparison. */
 import { createHash } from 'node:crypto';
 import { mayBeInAFile } from './environment.ts';
 import { type KnownSetting, knownSettings } from './schema/known-settings.ts';
@@ -7,8 +7,8 @@ import { withoutPassword } from './urls.ts';
 import { valueAt } from './validate.ts';
 
 /**
- * Returns short values as they are and longer ones as fingerprints, by name. Leaves out settings
- * that may differ between nodes: addresses, ports, connections, the log, and where the stores are.
+ * Returns short values unchanged, and fingerprints of longer values, by name. Omits settings that may differ between
+ * nodes: addresses, ports, connections, the log, and the locations of the stores.
  */
 export function comparableSettings(settings: SettingsWithoutSecrets): Record<string, string> {
   const compared = [...knownSettings.values()].filter(
@@ -18,11 +18,11 @@ export function comparableSettings(settings: SettingsWithoutSecrets): Record<str
   return { ...Object.fromEntries(values), issuer: settings.issuer };
 }
 
-/** Returns eight characters that are the same for the same settings. */
+/** Eight characters that are the same for the same settings. */
 export const settingsDigest = (settings: Readonly<Record<string, string>>): string =>
   fingerprint(JSON.stringify(Object.entries(settings).sort()));
 
-/** Returns the old and the new value of a setting; undefined for a secret, and for a list or a longer text. */
+/** Returns the old and the new value. Returns undefined for a secret, a list or a long text. */
 export function changeOf(name: string, before: Settings, after: Settings): [string, string] | undefined {
   const setting = knownSettings.get(name);
   if (setting === undefined) return undefined;
@@ -48,7 +48,6 @@ function shown({ variable = '', expectation }: KnownSetting, value: unknown): st
 
 const withoutClientSecret = (name: string, value: unknown): unknown => (name === 'clientSecret' ? undefined : value);
 
-/** Formats seconds as in the settings file. */
 function duration(seconds: number): string {
   const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ['s', 1];
   return seconds === 0 ? '0s' : `${seconds / size}${unit}`;

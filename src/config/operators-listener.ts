@@ -7,7 +7,7 @@ const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', 
 
 const requestOrigin = (host: string): string => `http://${host.includes(':') ? `[${host}]` : host}`;
 
-/** Returns the URL for callers on this machine; loopback if the listener is on every interface. */
+/** Returns the URL for callers on this machine. It is on loopback if the listener is on every interface. */
 export function operatorsUrl(
   { operatorsHost, operatorsPort }: Pick<Settings['server'], 'operatorsHost' | 'operatorsPort'>,
   path: string,
@@ -15,14 +15,14 @@ export function operatorsUrl(
   return `${requestOrigin(LOOPBACK_OF[operatorsHost] ?? operatorsHost)}:${operatorsPort}${path}`;
 }
 
-/** True if other machines reach the listener: callers must then prove that they have the keys. */
+/** True if other machines can connect to the listener. Callers must then prove that they have the keys. */
 export const isReachedFromElsewhere = (operatorsHost: string): boolean =>
   !isLoopbackOrigin(requestOrigin(operatorsHost));
 
-/** Returns one credential per key: during a key rotation, node and caller share at least one. */
+/** Returns a credential for each key, so that during a key rotation node and caller have at least one in common. */
 export const reloadCredentials = ({ cookieKeys }: Settings['secrets']): string[] =>
   cookieKeys.map((key) => createHmac('sha256', key).update('reload').digest('base64url'));
 
-/** Returns the credentials of which a request must have one; undefined if only this machine can reach the listener. */
+/** A request must have one of these. Undefined if only this machine can connect to the listener. */
 export const neededCredentials = (operatorsHost: string, secrets: Settings['secrets']): string[] | undefined =>
   isReachedFromElsewhere(operatorsHost) ? reloadCredentials(secrets) : undefined;

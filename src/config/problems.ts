@@ -1,20 +1,20 @@
-/** The problems of a configuration, reported all at once, each with its remedy. */
+/** The problems of a configuration. All are reported at once, each with its remedy. */
 
 export interface ConfigurationProblem {
-  /** The location, such as `tokens.retry_window`, `server.port (from PORT)` or a file. */
+  /** Such as `tokens.retry_window`, `server.port (from PORT)` or the path of a file. */
   readonly path: string;
-  /** The settings file and the line in it; absent if the problem is not in the file. */
+  /** The settings file with the line; absent if the problem is not in that file. */
   readonly file?: string;
   readonly line?: number;
-  /** The current value as text; absent if there is none, or if it might be a secret. */
+  /** Absent if there is no value, or if the value may be a secret. */
   readonly value?: string;
-  /** The problem as the rest of a sentence: "is not a duration". */
+  /** The problem as the end of a sentence, such as "is not a duration". */
   readonly message: string;
-  /** The value to write or the step to take instead. */
+  /** The value to write instead, or the step to take. */
   readonly remedy: string;
 }
 
-/** Thrown before anything is opened; the error's message is the printable list of problems. */
+/** Thrown before anything is opened. The message is the list of problems for the operator. */
 export class ConfigurationProblems extends Error {
   readonly code = 'configuration_problems';
   readonly problems: readonly ConfigurationProblem[];
@@ -41,7 +41,7 @@ function printableProblem(problem: ConfigurationProblem): string {
   return lines.join('\n');
 }
 
-/** Returns message and remedy for an unreadable file that a variable or a setting names. */
+/** For an unreadable file that a variable or a setting names. */
 export function unreadableFile(error: unknown): { message: string; remedy: string } {
   const { code } = error as NodeJS.ErrnoException;
   return {

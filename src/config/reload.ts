@@ -7,12 +7,12 @@ import { SENDER_VARIABLES } from './senders.ts';
 import type { Settings } from './settings.ts';
 import { put, valueAt } from './validate.ts';
 
-/** The result of a reload. Settings are named as in the file. */
+/** Settings are named as in the file. */
 export interface Reload {
-  /** The settings in force from now on. */
+  /** The settings after the reload. */
   readonly settings: Settings;
   readonly changed: readonly string[];
-  /** Changed in the file, but not in force until the next start. */
+  /** Settings that were changed in the file, and take effect at the next start. */
   readonly needsRestart: readonly string[];
 }
 
@@ -22,7 +22,7 @@ export function reloaded(current: Settings, next: Settings): Reload {
     JSON.stringify(valueAt(current, codePath)) !== JSON.stringify(valueAt(next, codePath));
   const changes = [...KEYS, ...knownSettings.values()].filter(isChanged);
   const waiting = changes.filter(({ effect }) => effect === 'restart');
-  // With the text of `next`, commands would use stores that this node does not use yet.
+  // With a copy of the new text, commands would use stores that this node does not use yet.
   const { copy } = waiting.some(({ codePath: [section] }) => section === 'storage') ? current : next;
   const settings = structuredClone({ ...next, isLoopback: current.isLoopback, ...(copy && { copy }) });
   for (const { codePath } of waiting) put(settings, codePath, valueAt(current, codePath));
@@ -42,11 +42,10 @@ const KEYS = [
 ].map((key) => ({ ...key, effect: 'reload' }));
 
 /**
- * Returns a function that reloads the settings and logs the result; concurrent calls run one by one.
- *
+ * Returns a function that reloads the settings and logs the result. Concurrent calls run one after another.
  * @param loadSettings reads the present settings, or throws ConfigurationProblems
- * @param apply puts settings in force, all of them or none.
- * @returns a function that rejects if `loadSettings` or `apply` throws; nothing has changed then.
+ * @param apply applies all of the settings or none
+ * @returns a function that rejects if `loadSettings` or `apply` throws. Then nothing has changed.
  */
 export function createReload({
   settings,
@@ -88,7 +87,6 @@ export function createReload({
   };
 }
 
-/** Describes the result of a reload to a person. */
 export function describeReload({ changed, needsRestart }: Omit<Reload, 'settings'>): string {
   const lines = [
     ...(changed.length > 0 ? [`Now in force: ${changed.join(', ')}`] : []),
@@ -99,12 +97,12 @@ export function describeReload({ changed, needsRestart }: Omit<Reload, 'settings
 
 const MAX_PROBLEMS = 20;
 
-/** Describes why a reload was refused, without values of the file, which may be secrets. */
+/** Returns why a reload was refused, without values of the file, which may be secrets. */
 export function problemLines(error: unknown): string[] {
   if (!(error instanceof ConfigurationProblems)) return ['its log has the cause'];
   return error.problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
     const name = path.replace(/ \(from [A-Z_]+\)$/, '');
-    // An unknown name may be a secret in the wrong place; a variable or a file has no line.
+    // An unknown name may be a secret in the wrong place. A variable or a file has no line.
     const isKnown = knownSettings.has(name) || isHeading(name) || expectationAt(name.split('.'));
     const isElsewhere = file === undefined && /^(?:[A-Z_]+\b|\/)/.test(path);
     const place = file === undefined ? '' : ` (${file}, line ${line})`;

@@ -1,4 +1,4 @@
-/** Rules between settings: values that are valid on their own but not together. */
+/** Rules for values that are valid on their own, but not together. */
 import type { Override } from './environment.ts';
 import { issuerProblem } from './issuer.ts';
 import type { ConfigurationProblem } from './problems.ts';
@@ -8,23 +8,23 @@ import type { SettingsWithoutSecrets } from './settings.ts';
 import { hasIgnoredParameter } from './urls.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 
-/** The data that the rules check: the validated file, and the settings derived from it. */
+/** The validated file, and the settings derived from it. */
 interface Facts {
   readonly values: SettingsFile;
   readonly settings: SettingsWithoutSecrets;
 }
 
 interface Rule {
-  /** The setting to change. */
+  /** The setting that the operator should change. */
   readonly setting: string;
-  /** Other settings on which the rule depends: it is not checked if one of these is unknown. */
+  /** Further settings in the rule. If one of them is unknown, the rule is not checked. */
   readonly dependsOn: readonly string[];
   readonly isBroken: (facts: Facts) => boolean;
   readonly message: string;
   readonly remedy: string;
 }
 
-/** @param unknown settings whose value was refused or could not be read. */
+/** @param unknown settings whose value was refused or could not be read */
 export function brokenRules({
   unknown,
   overrides,
@@ -61,7 +61,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'server.proxy_hops',
     dependsOn: ['issuer'],
-    // The service itself only speaks http, so an https issuer means that there is a proxy.
+    // The service only speaks http, so an https issuer means that there is a proxy.
     isBroken: ({ values, settings }) => settings.issuer.startsWith('https:') && values.server.proxy_hops === undefined,
     message: 'is not set, but an https issuer means that a proxy is in front',
     remedy: 'write how many of your proxies append to X-Forwarded-For, usually `1`',
@@ -83,7 +83,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'storage.database_url',
     dependsOn: ['storage.data_directory'],
-    // Without this rule, a forgotten variable would start a second service with an empty database.
+    // Without this rule, a service with a forgotten variable would start with an empty database.
     isBroken: ({ values: { storage } }) =>
       storage.data_directory === NO_DATA_DIRECTORY && storage.database_url === undefined,
     message: 'is not set, and storage.data_directory is off: the service has no database',
@@ -92,7 +92,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'storage.redis_url',
     dependsOn: ['issuer', 'storage.database_url'],
-    // Allowed for trials and benchmarks; otherwise all nodes would share tokens, but not users.
+    // Allowed for trials and benchmarks. In production, nodes would share tokens, but not users.
     isBroken: ({ values: { storage }, settings: { isLoopback } }) =>
       storage.redis_url !== undefined && storage.database_url === undefined && !isLoopback,
     message: 'would store the tokens in Redis but accounts and clients in the embedded database',
@@ -160,7 +160,10 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** True for an IPv4 network of more than 2^24 addresses, also in IPv6 notation, and for an IPv6 network of providers. */
+/**
+ * True for an IPv4 network of more than 2^24 addresses (also in IPv6 notation), and for an IPv6 network that contains
+ * whole providers.
+ */
 function isHuge(network: string): boolean {
   const [start = '', bits] = network.split('/');
   const prefix = Number(bits);
@@ -168,7 +171,7 @@ function isHuge(network: string): boolean {
   return /^(::|[0:]+:)ffff:/i.test(start) ? prefix < 104 : prefix < 16;
 }
 
-/** Without `dependsOn`: these rules are checked only when all settings have valid values. */
+/** Without `dependsOn`, because these rules are checked only if all settings have valid values. */
 const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'tokens.refresh_token',

@@ -1,4 +1,4 @@
-/** The keys that sign cookies and derive tokens: set by the operator, or created once. */
+/** The keys that sign cookies and derive tokens. The operator sets them, or the first start creates them. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -18,7 +18,7 @@ import { MAKE_A_KEY, MIN_KEY_LENGTH, type Secrets, variableOf } from './environm
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
 
-/** The mode bits of group and others. A key file that they may access is refused, as ssh does. */
+/** The mode bits of group and others. As in ssh, a key file that they can access is refused. */
 const OTHERS_MAY_READ = 0o077;
 
 const GET_KEYS_BACK =
@@ -29,7 +29,7 @@ const key = z.string().min(MIN_KEY_LENGTH);
 const keys = z.tuple([key], key);
 const secretsFile = z.strictObject({ cookieKeys: keys, tokenKeys: keys });
 
-/** Returns why these secrets cannot be used; writes nothing. */
+/** Returns why these secrets cannot be used. Writes nothing. */
 export function secretProblems(
   { cookieKeys, tokenKeys }: Partial<Secrets>,
   { databaseUrl, dataDirectory }: Settings['storage'],
@@ -56,14 +56,13 @@ const missing = (path: string): ConfigurationProblem => ({
   remedy: `${MAKE_A_KEY} and set ${path}, or ${path}_FILE to a file that holds it`,
 });
 
-/** The file with the secrets that an embedded deployment has created. */
+/** The file with the created secrets of an embedded deployment. */
 export const secretsFileIn = (dataDirectory: string): string => path.join(dataDirectory, 'secrets.json');
 
 /**
- * Returns the secrets of an embedded deployment: those of the environment, otherwise those of
- * `secrets.json` in the data directory, which is written at the first start.
- *
- * @throws ConfigurationProblems if that file cannot be written or trusted.
+ * Returns the secrets of an embedded deployment. They come from the environment, or else from `secrets.json` in the
+ * data directory, which the first start writes.
+ * @throws ConfigurationProblems if that file cannot be written or trusted
  */
 export function loadSecrets(given: Partial<Secrets>, dataDirectory: string): Secrets {
   const { cookieKeys, tokenKeys } = given;
@@ -73,9 +72,8 @@ export function loadSecrets(given: Partial<Secrets>, dataDirectory: string): Sec
 }
 
 /**
- * Returns the existing keys and creates none; undefined unless all of them exist.
- *
- * @throws ConfigurationProblems if `secrets.json` cannot be trusted.
+ * Returns the existing keys, and creates none. Undefined unless all of them exist.
+ * @throws ConfigurationProblems if `secrets.json` cannot be trusted
  */
 export function findSecrets(
   { cookieKeys, tokenKeys }: Partial<Secrets>,
@@ -101,9 +99,8 @@ function readOwnSecrets(file: string): Secrets | undefined {
 }
 
 /**
- * Returns the content of `secrets.json`, or undefined if there is no such file.
- *
- * @throws ConfigurationProblems if others may read the file, or if its content is not valid.
+ * Returns undefined if the file does not exist.
+ * @throws ConfigurationProblems if others may read the file, or if its content is not valid
  */
 function readSecretsFile(file: string): Secrets | undefined {
   let descriptor: number;
@@ -115,7 +112,7 @@ function readSecretsFile(file: string): Secrets | undefined {
     throw problem(file, `cannot be read (${code})`, 'check that it is a file that this process may read');
   }
   try {
-    // Check the open file, not its path, so that the file that is checked is the one that is read.
+    // Check the open file, and not its path, so that the checked file is the one that is read.
     const { mode } = fstatSync(descriptor);
     if (mode & OTHERS_MAY_READ) {
       throw problem(
@@ -127,7 +124,7 @@ function readSecretsFile(file: string): Secrets | undefined {
     return secretsFile.parse(JSON.parse(readFileSync(descriptor, 'utf8')));
   } catch (error) {
     if (error instanceof ConfigurationProblems) throw error;
-    // Show neither the parser's message nor the content: both contain keys.
+    // Show neither the parser's message nor the content, because both contain keys.
     throw problem(
       file,
       `does not contain cookieKeys and tokenKeys of at least ${MIN_KEY_LENGTH} characters each`,
@@ -139,8 +136,8 @@ function readSecretsFile(file: string): Secrets | undefined {
 }
 
 /**
- * Writes a complete file under a unique name, then links it to `file`: the link is the one atomic
- * step. If two processes start at once, one wins and both read its file.
+ * Writes a complete file under a unique name, then links it to `file` in one atomic step. If two processes start at
+ * once, one of them creates the link, and both read its file.
  */
 function makeSecretsFile(file: string): Secrets {
   const draft = `${file}.${randomBytes(8).toString('hex')}`;
@@ -170,7 +167,7 @@ function makeSecretsFile(file: string): Secrets {
   throw problem(file, 'was removed while it was being created', 'start again');
 }
 
-/** Creates secrets as at the first start of an embedded deployment; stores them nowhere. */
+/** Creates secrets like those of the first start of an embedded deployment. Does not store them. */
 export function newSecrets(): Secrets {
   const newKey = () => randomBytes(32).toString('base64url');
   return { cookieKeys: [newKey()], tokenKeys: [newKey()] };

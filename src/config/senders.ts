@@ -1,13 +1,13 @@
-/** The systems that may call a path of the operators' listener. Each has a name, and one or two secrets. */
+/** The systems that may call a path of the operators' listener. Each has a name and one or two secrets. */
 import type { ConfigurationProblem } from './problems.ts';
 
 export interface Sender {
-  /** Shown in the audit. Two entries have the same name while a secret is being replaced. */
+  /** Shown in the audit. While a secret is being replaced, two entries have the same name. */
   readonly name: string;
   readonly secret: string;
 }
 
-/** The variable with the secrets of each path: `changes` is `/changes`. */
+/** The variable with the secrets for each path. The key `changes` stands for `/changes`. */
 export const SENDER_VARIABLES = {
   changes: 'GATEHOUSE_CHANGES_SECRETS',
   leaks: 'GATEHOUSE_LEAKS_SECRETS',
@@ -16,10 +16,10 @@ export const SENDER_VARIABLES = {
 
 export type SenderPath = keyof typeof SENDER_VARIABLES;
 
-/** A path without a sender does not exist. */
+/** A path without senders is not served. */
 export type Senders = Readonly<Record<SenderPath, readonly Sender[]>>;
 
-/** Returns the senders of each path. @param read returns the senders that a variable lists */
+/** @param read returns the senders that a variable lists */
 export const sendersBy = (read: (variable: string) => readonly Sender[]): Senders => ({
   changes: read(SENDER_VARIABLES.changes),
   leaks: read(SENDER_VARIABLES.leaks),

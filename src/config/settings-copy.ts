@@ -1,32 +1,31 @@
-/** The copy of the settings file that a node keeps, for commands that run while the file is refused. */
+/** A node stores a copy of its settings file, which commands use while the file is refused. */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
 
 export interface SettingsCopy {
-  /** Where the node stores its copy; undefined if the node has no folder for the copy. */
+  /** Where the node stores its copy; undefined if the node has no folder for it. */
   readonly file: string | undefined;
-  /** The text of the settings file. It contains nothing of the environment, and so no secret of it. */
+  /** The text of the settings file. It contains no values of the environment. */
   readonly text: string;
-  /** The settings file. */
+  /** The path of the settings file. */
   readonly original: string;
   /** Paths at which an earlier start may have left a copy of its settings, which may name other databases. */
   readonly outdated: readonly string[];
 }
 
-/** The last line of a copy, which names the settings file: a truncated copy lacks this line, and is not used. */
+/** The last line of a copy, which names the settings file. A truncated copy lacks the line, and is not used. */
 const mark = (original: string): string => `\n# A copy of ${original}\n`;
 
-/** The names of drafts of a copy. */
+/** The file names of drafts of a copy. */
 const DRAFT = /^\.settings-copy-[0-9a-f]{12}\.yaml\.[0-9a-f]{12}$/;
-/** An older draft is of a killed process, because a draft is renamed at once. */
+/** A draft is renamed at once, so an older draft is from a process that was killed. */
 const DRAFT_MS = 60_000;
 
 /**
- * Returns a name of its own for each settings file, so that deployments with one state folder keep their copies apart.
- *
- * @param directory the state folder of the unit, or else the data directory of an embedded database
+ * Returns a different name for each settings file, so that several deployments can have the same state folder.
+ * @param directory the state folder of the systemd unit, or else the data directory of an embedded database
  */
 export function copyIn(directory: string, original: string): string {
   const digest = createHash('sha256').update(original).digest('hex');
@@ -34,8 +33,8 @@ export function copyIn(directory: string, original: string): string {
 }
 
 /**
- * Replaces the file in one step, so that a command never reads half of it, and removes outdated copies. A node works
- * without this, so a failure is only logged.
+ * Replaces the file in one step, so that a command never reads a part of it, and removes outdated copies. A failure is
+ * only logged, because a node works without the copy.
  */
 export function keepCopy({ file, text, original, outdated }: SettingsCopy, log: Pick<Logger, 'warn'>): void {
   try {
@@ -66,8 +65,8 @@ function writeCopy(file: string, text: string): void {
 }
 
 /**
- * Removes from the folder of a copy the drafts of processes that were killed before they could rename them. They contain
- * secrets of the file. Copies of other settings files stay: the folder may be that of other containers, too.
+ * Removes drafts of processes that were killed before they could rename them, because drafts contain secrets of the
+ * settings file. Copies of other settings files stay, because other containers may use the same folder.
  */
 function removeDrafts(directory: string): void {
   for (const name of readdirSync(directory)) {
@@ -78,7 +77,7 @@ function removeDrafts(directory: string): void {
   }
 }
 
-/** Returns the text of a copy of `original` and when it was kept; or, as text, why there is none. */
+/** Returns the text of a copy of `original` and its time. If there is none, returns the reason as a text. */
 export function readCopy(copy: string | undefined, original: string) {
   if (copy === undefined) return 'no node of this machine keeps a copy of its settings';
   try {

@@ -7,7 +7,7 @@ import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts'
 import { isPlainNumber } from './schema/kinds.ts';
 import { isHeading } from './schema/known-settings.ts';
 
-/** The directory of package.json; paths in the settings file are relative to it. */
+/** Paths in the settings file are relative to this directory, which contains package.json. */
 export const projectDirectory = fileURLToPath(new URL('../../', import.meta.url));
 
 export const defaultFile = fileURLToPath(new URL('../../config/gatehouse.yaml', import.meta.url));
@@ -18,17 +18,15 @@ export interface ReadSettingsFile {
   readonly content: FileContent;
   /** Undefined if there is no file, so that every setting has its default. */
   readonly text: string | undefined;
-  /** Finds the line of a setting by its path, such as `['server', 'port']`; undefined if absent. */
+  /** Returns the line of a setting, such as `['server', 'port']`; undefined if the file does not contain it. */
   readonly lineOf: (path: readonly string[]) => number | undefined;
 }
 
 /**
- * Returns the settings of `file`, not validated.
- *
- * If the default file is missing, every setting has its default; any other file must exist.
- *
- * @param text replaces the content of the file.
- * @throws ConfigurationProblems if the file cannot be read, is empty, or is not a YAML mapping.
+ * Returns the settings of `file`, not validated. If the default file is missing, every setting has its default. Any
+ * other file must exist.
+ * @param text replaces the content of the file
+ * @throws ConfigurationProblems if the file cannot be read, is empty, or is not a YAML mapping
  */
 export function readSettingsFile(file: string, text?: string): ReadSettingsFile {
   const source = text ?? sourceOf(file);
@@ -42,14 +40,14 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
       remedy: 'write settings as `name: value` lines, as config/gatehouse.yaml does',
     });
   }
-  // In YAML, a heading with only comments below it is null: use the defaults for its settings.
+  // In YAML, a heading with only comments below it is null. Use the defaults for its settings.
   const given = Object.entries(content);
   const settings = given.filter(([name, value]) => value !== null || !isHeading(name));
   if (settings.length === 0 && given.length > 0) throw withoutSetting(file);
   return { content: Object.fromEntries(settings), text: source, lineOf };
 }
 
-/** Refuses a file that a full disk has truncated: with the defaults, links would lead to localhost. */
+/** Refuses a file that a full disk has truncated, because with the defaults links would lead to localhost. */
 const withoutSetting = (file: string): ConfigurationProblems =>
   problem({
     path: file,
@@ -117,7 +115,7 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
 const OPEN_QUOTE = /Missing closing/;
 const OPEN_BRACKET = /end with a [\]}]/;
 
-/** Matches code and message of the error, because several mistakes have the same code. */
+/** Patterns match code and message of the error, because several mistakes have the same code. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [OPEN_QUOTE, 'write the quote that closes it, on the same line'],
   [OPEN_BRACKET, 'close the bracket that begins here, or indent all lines below it'],
@@ -142,7 +140,7 @@ function remedyOf({ code, message, pos }: YAMLError, document: Document, lines: 
   return `the setting is also in line ${lines.linePos(first ?? 0).line}: remove one of the two`;
 }
 
-/** Returns where an unclosed quote or bracket begins: the parser names only the place where the text ends. */
+/** Returns where an unclosed quote or bracket begins, because the parser reports only the end of the text. */
 function beginningOf({ message, pos: [end] }: YAMLError, document: Document): number {
   const isQuote = OPEN_QUOTE.test(message);
   if (!isQuote && !OPEN_BRACKET.test(message)) return end;
@@ -157,7 +155,7 @@ function beginningOf({ message, pos: [end] }: YAMLError, document: Document): nu
   return start;
 }
 
-/** Returns the offset at which the key of a setting, or the entry of a list, begins. */
+/** Returns the offset of the key of a setting, or of an entry of a list. */
 function startOf(node: unknown, [key, ...below]: readonly string[]): number | undefined {
   if (isSeq(node)) {
     const entry = node.items[Number(key)];

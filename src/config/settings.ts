@@ -1,4 +1,4 @@
-/** The settings as the code reads them: those of the file, and values derived from them. */
+/** The settings for the code. They are the values of the file, and values derived from these. */
 import path from 'node:path';
 import type { Logos } from './brand-files.ts';
 import type { Secrets } from './environment.ts';
@@ -10,7 +10,7 @@ import type { Senders } from './senders.ts';
 import type { SettingsCopy } from './settings-copy.ts';
 import type { SignInProvider } from './sign-in-providers.ts';
 
-/** `retry_window: Seconds` of the file is `retryWindowSeconds: number` in the code. */
+/** The setting `retry_window: Seconds` of the file becomes `retryWindowSeconds: number` in the code. */
 type InCode<Values> = {
   readonly [Key in keyof Values as NameInCode<Key & string, Values[Key]>]: Values[Key] extends Seconds | undefined
     ? Exclude<Values[Key], Seconds> | number
@@ -28,16 +28,16 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
 type Section<Heading extends keyof SettingsFile> = InCode<NonNullable<SettingsFile[Heading]>>;
 
 export interface Settings {
-  /** The public origin, `https://auth.example.com`: no path, no trailing slash. */
+  /** The public origin, without a path and a trailing slash, such as `https://auth.example.com`. */
   readonly issuer: string;
-  /** True if the issuer's host is `localhost`, in 127.0.0.0/8 or `[::1]`: http and a demo are then allowed. */
+  /** True if the issuer's host is `localhost`, in 127.0.0.0/8 or `[::1]`. Then http and a demo are allowed. */
   readonly isLoopback: boolean;
   readonly server: Required<Section<'server'>>;
-  /** The settings under `storage`; `dataDirectory` is an absolute path. */
+  /** `dataDirectory` is an absolute path. */
   readonly storage: Section<'storage'>;
   readonly tokens: Section<'tokens'>;
   readonly sessions: Section<'sessions'>;
-  /** The settings under `sign_in`; `passkeys` is also false if the issuer cannot have any. */
+  /** `passkeys` is also false if the issuer cannot have passkeys. */
   readonly signIn: Omit<Section<'sign_in'>, 'providers'> & {
     readonly providers: readonly SignInProvider[];
   };
@@ -46,7 +46,7 @@ export interface Settings {
   readonly mail?: Required<Section<'mail'>>;
   /** Absent if no API is shown to owners of clients. */
   readonly api?: Section<'api'> & { readonly graphqlUrl: string };
-  /** The settings under `brand`, with the content of the logo files. */
+  /** With the content of the logo files. */
   readonly brand: Omit<Section<'brand'>, keyof Logos> & Logos;
   readonly rights: Section<'rights'>;
   readonly organizations: Section<'organizations'>;
@@ -58,7 +58,7 @@ export interface Settings {
   readonly secrets: Secrets;
   /** The systems that may call `POST /changes` and other paths of the operators' listener. */
   readonly senders: Senders;
-  /** The copy that the node stores for commands; absent for settings that were not loaded from a file. */
+  /** The node's copy of its settings file; absent for settings that were not loaded from a file. */
   readonly copy?: SettingsCopy;
 }
 
@@ -84,9 +84,9 @@ function inCode(file: SettingsFile): SectionsInCode {
 }
 
 /**
- * @param providers the providers of the file, each with its secret.
- * @param directory the directory that the data directory's path is relative to.
- * @param logos the logos that the file names.
+ * @param providers the providers of the file, each with its secret
+ * @param directory the path of the data directory is relative to this one
+ * @param logos the logos that the file names
  */
 export function settingsFrom(
   file: SettingsFile,

@@ -1,4 +1,4 @@
-/** The sign-in providers of the settings file, each with the secret from its secret file. */
+/** The sign-in providers of the settings, each with the secret from its secret file. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type ConfigurationProblem, unreadableFile } from './problems.ts';
@@ -10,9 +10,8 @@ type Entry = NonNullable<SettingsFile['sign_in']['providers']>[number];
 export type SignInProvider = ReturnType<typeof providerFrom>;
 
 /**
- * Keep names and order the same in every version, because nodes compare fingerprints of the result.
- *
- * @param clientSecret undefined for a public client, and for commands that need no secret.
+ * Use the same names and the same order in every version, because nodes compare fingerprints of the result.
+ * @param clientSecret undefined for a public client, and for commands that need no secret
  */
 const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   id: entry.id,
@@ -31,14 +30,14 @@ const providerFrom = (entry: Entry, clientSecret: string | undefined) => ({
   strongAmr: entry.strong_amr,
 });
 
-/** @param secretsAreNeeded false for a command that sends the providers no requests. */
+/** @param secretsAreNeeded false for a command that sends no requests to providers */
 export function signInProviders(
   { sign_in: { providers: entries = [] } }: SettingsFile,
   { secretsAreNeeded }: { readonly secretsAreNeeded: boolean },
 ): { readonly providers: SignInProvider[]; readonly problems: ConfigurationProblem[] } {
   const problems = [
     ...twice(entries, 'id', 'it is part of its URLs and metrics'),
-    // Accounts are linked by issuer: two providers with one issuer would share their users.
+    // Accounts are linked by issuer, so that two providers with one issuer would share their users.
     ...twice(entries, 'issuer', 'it identifies the linked accounts'),
   ];
   const providers = entries.map((entry, index) => {
@@ -74,7 +73,7 @@ function secretOf({ client_secret_file: name }: Entry, index: number): string | 
   }
 }
 
-/** Returns the files of client secrets, each with the setting that names it. */
+/** Returns the path of each file with a client secret, and the setting that names it. */
 export const secretFilesOf = ({
   sign_in: { providers: entries = [] },
 }: SettingsFile): { readonly path: string; readonly file: string }[] =>

@@ -1,10 +1,10 @@
-/** URLs of stores and mail servers: which are valid, and how to show them without passwords. */
+/** Checks URLs of stores and mail servers, and shows them without passwords. */
 import { isIP } from 'node:net';
 
 /** For remedies about passwords in URLs, because few people know that encoding is needed. */
 export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
 
-/** True if every `%` begins an encoded character: the drivers would fail on any other. */
+/** True if every `%` begins an encoded character. The drivers fail at any other `%`. */
 export function isDecodable(url: string): boolean {
   try {
     decodeURIComponent(url);
@@ -14,14 +14,14 @@ export function isDecodable(url: string): boolean {
   }
 }
 
-/** RFC 1123 §2.1, and the underscore of container networks; no wildcards, no empty labels. */
+/** RFC 1123 §2.1, and also the underscore of container networks. Wildcards and empty labels are not valid. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 
-/** True for a possible name or IP address of one machine. IPv6 addresses have no brackets here. */
+/** True for a possible name or IP address of one machine. An IPv6 address must have no brackets. */
 export function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   const labels = host.split('.');
-  // A name whose last label has only digits would be read as an (invalid) IP address.
+  // If the last label has only digits, the name would be read as an invalid IP address.
   return host.length <= 253 && labels.every((one) => LABEL.test(one)) && !/^\d+$/.test(labels.at(-1) ?? '');
 }
 
@@ -35,14 +35,14 @@ export function hasHost(url: string): boolean {
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
 /**
- * `postgres://` or `postgresql://`, one server and one database: without a name, the driver would use the database with
- * the name of the user. An `@` in the path is part of a password.
+ * Accepts `postgres://` or `postgresql://`, with one server and one database. Without a database, the driver would use
+ * the one with the name of the user. An `@` in the path is part of a password.
  */
 export function isDatabaseUrl(url: string): boolean {
   const form = /^postgres(ql)?:\/\/[^/?#]*\/[^/@?#]+(\?[^#]*)?$/;
   if (!form.test(url) || !URL.canParse(url) || !isDecodable(url)) return false;
   const { hostname, searchParams } = new URL(url);
-  // The driver ignores unknown modes, other spellings of `sslmode` and all values but the last: it would then not use
+  // The driver ignores unknown modes, other spellings of `sslmode`, and all values but the last. It would then not use
   // TLS.
   const sslModes = [...searchParams].filter(([name]) => name.toLowerCase() === 'sslmode');
   const isKnownMode = sslModes.every(([name, mode]) => name === 'sslmode' && SSL_MODES.includes(mode));
@@ -51,7 +51,7 @@ export function isDatabaseUrl(url: string): boolean {
 }
 
 const host = String.raw`(?:\[[0-9a-fA-F:]+\]|[^\s/?#,:@[\]]+)(?::\d{1,5})?`;
-/** Refuses a name without a password: the operator may have meant it as the password. */
+/** Refuses a name without a password, because the operator may have meant it as the password. */
 const userinfo = String.raw`(?:[^\s/?#@:]*:[^\s/?#@]+@)?`;
 
 const redisForms = [

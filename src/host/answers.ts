@@ -6,16 +6,15 @@ import type { Answer } from '../base/answer.ts';
 const statusOfAnswer = ({ status, body }: Answer): number => status ?? (body === undefined ? 204 : 200);
 
 /**
- * Writes headers and body at once, because setting each header by itself takes longer.
- *
- * @param common the headers of every answer that does not set these headers itself
+ * Writes headers and body at once, because this is faster than setting each header by itself.
+ * @param common the headers of every answer, unless the answer sets these itself
  */
 export function sendAnswer(
   { res, state, response }: Context,
   answer: Answer,
   common: Readonly<Record<string, string>>,
 ): void {
-  // The caller may disconnect while the answer is written, which is no failure of the service.
+  // The caller may disconnect during the write, which is no failure of the service.
   res.on('error', ignore);
   const { body } = answer;
   if (!response.writable) {

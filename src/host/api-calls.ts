@@ -3,14 +3,14 @@ import { type Message, message } from '../base/message.ts';
 import { AnswerRefused, openAnswer, startOfAnswer } from '../base/outgoing-requests.ts';
 import type { CallApi } from '../pages/routes.ts';
 
-/** Time limit for the request and the whole answer. */
+/** The time limit for the request and the whole answer. */
 const TIMEOUT_MS = 5_000;
 /** Maximum number of bytes that are read; the rest of a longer answer is ignored. */
 const MAX_BYTES_READ = 16 * 1024;
 
 /**
- * Sends requests to this one address only: the operator sets it, and a redirect is returned instead
- * of followed. Users see nothing that they could not request from the API themselves.
+ * Sends requests only to the address that the operator has set. A redirect is returned and not followed, so users see
+ * nothing that they could not request from the API themselves.
  */
 export function createApiCalls(
   api: { readonly graphqlUrl: string; readonly exampleQuery: string },
@@ -38,7 +38,7 @@ export function createApiCalls(
   };
 }
 
-/** Returns Node's code, such as `ECONNREFUSED`, without addresses, which only operators may see. */
+/** Returns Node's code, such as `ECONNREFUSED`, but no addresses, which only operators may see. */
 function reasonOf(error: unknown): Message {
   if (error instanceof AnswerRefused) return message('client-test.api-refused', { reason: error.message });
   const { code } = error as { code?: unknown };

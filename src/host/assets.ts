@@ -11,11 +11,11 @@ interface Asset {
   readonly body: Buffer;
   readonly type: string;
   readonly hash: string;
-  /** The compressed bodies; absent for images, which are compressed already. */
+  /** Absent for images, which are compressed already. */
   readonly encoded?: { readonly br: Buffer; readonly gzip: Buffer };
 }
 
-/** All files that can be served, by path, so that no file name is made from a request. */
+/** All files that can be served, by path. No file name is made from a request. */
 export type Assets = Map<string, Asset>;
 
 const directory = new URL('../../views/assets/', import.meta.url);
@@ -23,7 +23,7 @@ const directory = new URL('../../views/assets/', import.meta.url);
 const types: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
-  // The header sets the character encoding; a declaration in the file is ignored.
+  // The header states the character encoding, so a declaration in the file is ignored.
   '.svg': 'image/svg+xml; charset=utf-8',
   '.png': 'image/png',
   '.webp': 'image/webp',
@@ -32,7 +32,7 @@ const types: Record<string, string> = {
 
 const assets: Assets = new Map();
 
-/** URLs for the pages; a file gets another URL when its content changes. */
+/** The URL of a file changes with its content. */
 export const assetUrls = {
   stylesheet: publish(assets, 'gatehouse.css'),
   script: publish(assets, 'gatehouse.js'),
@@ -41,10 +41,9 @@ export const assetUrls = {
 const stylesheet = assets.get(assetUrls.stylesheet) as Asset;
 
 /**
- * Adds the stylesheet with this colour. Each node answers for each colour, so that a page of another
- * node has its stylesheet while the settings of the nodes differ.
- *
- * @returns its URL
+ * Adds the stylesheet with this colour. Each node serves each colour: while the settings of nodes differ, a page of
+ * another node needs the stylesheet of that node.
+ * @returns the URL
  */
 export function publishStylesheet(files: Assets, colour: string | undefined): string {
   if (colour === undefined) return assetUrls.stylesheet;
@@ -53,7 +52,7 @@ export function publishStylesheet(files: Assets, colour: string | undefined): st
   return url;
 }
 
-/** Returns the step for `GET` and `HEAD /assets/:name`. For unknown names, Koa answers 404. */
+/** The step for `GET` and `HEAD /assets/:name`. For unknown names it does nothing, so that Koa answers 404. */
 export const createServeAsset = (own: Assets) =>
   function serveAsset(ctx: Context): void {
     const asset = own.get(ctx.url) ?? assets.get(ctx.path) ?? own.get(ctx.path);
@@ -64,7 +63,7 @@ export const createServeAsset = (own: Assets) =>
     if (sent) send(ctx, sent, 'public, max-age=31536000, immutable');
   };
 
-/** Returns the icons for which programs ask without a page. @param own replaces the product's. */
+/** Returns the routes of icons that programs request without a page. @param own replaces the product's icon */
 export const iconRoutes = (own?: Asset): Route[] =>
   ['favicon.ico', 'apple-touch-icon.png'].map((name) => {
     const icon = own ?? assetOf(name);
@@ -91,7 +90,7 @@ function send(ctx: Context, asset: Asset, cacheControl: string): void {
   ctx.body = encoding ? encoded[encoding] : body;
 }
 
-/** Appends the colour for both themes. The result is not compressed. */
+/** Adds the colour for both themes. The result is not compressed. */
 function coloured({ body, type, hash }: Asset, colour: string): Asset {
   const [light, dark] = [nearestReadable(colour, 'light'), nearestReadable(colour, 'dark')];
   const style = Buffer.from(`:root { --brand: ${light}; --brand-dark: ${dark}; }\n`);
@@ -108,7 +107,7 @@ function assetOf(name: string, body: Buffer = readFileSync(new URL(name, directo
   return { body, type: types[extname(name)] ?? 'application/octet-stream', hash };
 }
 
-/** Adds a file of `views/assets`, or this content. @returns its URL */
+/** Adds a file of `views/assets`, or `body` under its name. @returns the URL */
 export function publish(files: Assets, name: string, body?: Buffer): string {
   const plain = assetOf(name, body);
   const asset = /text|svg/.test(plain.type) ? compressed(plain) : plain;

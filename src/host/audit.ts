@@ -3,7 +3,7 @@ import type { Middleware } from 'koa';
 import { Refusal } from '../base/refusal.ts';
 import { refuse } from './sender-paths.ts';
 
-/** @param after a cursor, or `start` @throws Refusal if the cursor is not one of this log */
+/** @param after a cursor or `start`. @throws Refusal if the cursor is not one of this log */
 export type ReadAudit = (
   after: string,
   limit: number,

@@ -8,7 +8,7 @@ import * as assets from './assets.ts';
 
 export type Brand = ReturnType<typeof createBrand>;
 
-/** Returns a function for the local `brand` of the views, the URL of the stylesheet, and the routes of the files. */
+/** Returns the `brand` values of the views, the URL of the stylesheet, and the routes of the logo files. */
 export function createBrand(settings: Settings['brand']) {
   const { name, logo, logoDark, colour, homeUrl, support, privacyUrl, termsUrl } = settings;
   const files: assets.Assets = new Map();
@@ -18,10 +18,9 @@ export function createBrand(settings: Settings['brand']) {
   };
   const [image, dark] = [logo, logoDark].map((one) => one && publish(one));
   const icon = image?.url ?? assets.assetUrls.icon;
-  // A wide logo contains the name, which then does not stand next to it.
+  // A wide logo contains the name, so the name is not shown next to it.
   const shown = image && { ...image, isWide: image.width >= 2 * image.height, dark };
   return {
-    /** Returns the local `brand` of a view in this language. */
     view(language: string) {
       const own = (text: OwnText | undefined) => text && ownText(text, language);
       const contact = own(support);

@@ -1,23 +1,22 @@
-/** Answers invalid or oversized HTTP, timeouts and unexpected errors; logs dropped connections. */
+/** Answers invalid or oversized HTTP, timeouts and unexpected errors. Logs dropped connections. */
 import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { failureText, newRequestId } from './request-log.ts';
 
-/** Handles a request. May throw or reject. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 export interface RefusalOptions {
-  /** The headers of every answer of the listener's host. */
+  /** The headers of every answer of this listener. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Logs invalid and failed requests, and dropped connections. */
   readonly log?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 /**
- * The only place where requests enter the service. Passes `handler` only targets that every parser reads alike, and
- * answers each error that `handler` does not catch: an error in an event handler of Node would end the process, and a
- * proxy would repeat the request at the next node.
+ * All requests enter the service here. Passes only targets to `handler` that every parser reads alike, and answers each
+ * error that `handler` does not catch. An uncaught error in an event handler of Node would end the process, and a proxy
+ * would repeat the request at the next node.
  */
 export function guardRequests(handler: RequestHandler, options: RefusalOptions): RequestListener {
   const { log } = options;
@@ -27,7 +26,7 @@ export function guardRequests(handler: RequestHandler, options: RefusalOptions):
       else refuseTarget(request, response, options);
     } catch (err) {
       const requestId = String(response.getHeader('X-Request-Id') ?? newRequestId());
-      // The client would take a second answer for a part of the first one.
+      // After the headers, a second answer would become a part of the first one.
       if (response.headersSent) response.destroy();
       else answerText(response, 500, { ...options, requestId, text: failureText(requestId) });
       log?.error({ requestId, err }, 'request failed');
@@ -40,13 +39,13 @@ const ORIGIN_FORM = /^\/[!"$-~]*$/;
 const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)/i;
 const AUTHORITY = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d+)?$/i;
 
-/** Returns the host, in lower case, of an authority without userinfo or escapes. */
+/** Returns the host in lower case. The authority must have no userinfo and no escapes. */
 export const hostIn = (authority = ''): string | undefined => AUTHORITY.exec(authority)?.[1]?.toLowerCase();
 
 /**
- * Replaces a target in absolute-form by the path and the host in it (RFC 9112 §3.2.2). Returns false
- * for every other target that is not in origin-form: Koa would parse it with `url.parse`, which
- * throws for an invalid host and reads some targets as having no path.
+ * Replaces a target in absolute-form by its path, and takes the host from it (RFC 9112 §3.2.2). Returns false for every
+ * other target that is not in origin-form. Koa would parse such a target with `url.parse`, which throws for an invalid
+ * host and reads some targets as having no path.
  */
 function toOriginForm(request: IncomingMessage): boolean {
   const { url: target = '', headers } = request;
@@ -54,16 +53,16 @@ function toOriginForm(request: IncomingMessage): boolean {
   const [before = '', authority] = ABSOLUTE_FORM.exec(target) ?? [];
   const path = target.slice(before.length);
   const url = URL.parse(`http://${authority}`);
-  // `URL` also reads numbers and shortened addresses as hosts.
+  // `URL` also accepts numbers and shortened addresses as hosts.
   if (!url || url.hostname !== hostIn(authority)) return false;
   const { pathname: root } = url;
   request.url = path.startsWith(root) ? path : root + path;
-  // A request without a Host stays invalid (§3.2).
+  // A request without a Host header stays invalid (§3.2).
   if (headers.host !== undefined) headers.host = url.host;
   return ORIGIN_FORM.test(request.url);
 }
 
-/** Does not log the target, which may contain a secret. */
+/** Does not log the target, because it may contain a secret. */
 function refuseTarget({ socket }: IncomingMessage, response: ServerResponse, options: RefusalOptions): void {
   const requestId = newRequestId();
   const { remoteAddress: address } = socket;
@@ -88,14 +87,14 @@ const headersOf = ({ headers, requestId, text }: Refusal) => ({
   'X-Request-Id': requestId,
 });
 
-/** Ends the connection, and drops the headers of an answer that was begun. */
+/** Ends the connection after the answer. Drops the headers of an answer that was begun. */
 function answerText(response: ServerResponse, status: number, refusal: Refusal): void {
   for (const name of response.getHeaderNames()) response.removeHeader(name);
   response.shouldKeepAlive = false;
   response.writeHead(status, STATUS_CODES[status], headersOf(refusal)).end(refusal.text);
 }
 
-/** The status for an error of Node's parser or timers; any other error means invalid HTTP (400). */
+/** The status for each error of Node's parser or timers. Any other error means invalid HTTP (400). */
 const STATUSES: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
@@ -105,9 +104,8 @@ const STATUSES: Readonly<Record<string, number>> = {
 const DROP_LOG_INTERVAL_MS = 60_000;
 
 /**
- * Answers requests that Node's parser refuses, and closes the connection. Does not log what was sent: it may be a
- * truncated request with a secret.
- *
+ * Answers requests that Node's parser refuses, and closes the connection. Does not log what was sent, because it may be
+ * a part of a request with a secret.
  * @param afterAnswers see `oneAtATime`
  */
 export function answerBrokenRequests(
@@ -130,7 +128,7 @@ export function answerBrokenRequests(
   }
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) => {
-    // ECONNRESET: the client closed the connection, so there is no request and no reader.
+    // ECONNRESET means that the client has closed the connection, so no one reads an answer.
     if (!socket.writable || code === 'ECONNRESET') socket.destroy();
     else afterAnswers(socket, () => refuse(socket, STATUSES[code ?? ''] ?? 400, code));
   });

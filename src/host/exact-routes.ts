@@ -1,22 +1,20 @@
-/** Routes without parameters: found by path and method, their steps composed only once. */
+/** Routes without parameters. They are found by path and method, and their steps are composed only once. */
 import type { Context } from 'koa';
 import type { Answer, Step } from '../base/answer.ts';
 import type { Route } from '../pages/routes.ts';
 
 type Method = 'GET' | 'POST' | 'OPTIONS';
 
-/** The steps for each method of each path; GET also answers HEAD. */
+/** The steps for each method of each path. GET also answers HEAD. */
 export type ExactRoutes<Result = Answer> = Readonly<
   Record<string, Readonly<Partial<Record<Method, readonly Step<Result>[]>>>>
 >;
 
-/** Runs the steps of a route. */
 export type RunSteps<Result> = (ctx: Context) => Result | Promise<Result>;
 
 /**
- * Finds the steps for the path and method of a request; undefined for any other path. A method that
- * a path does not have, or whose steps all call `next`, gets a 405 (RFC 9110 §15.5.6).
- *
+ * Finds the steps for the path and method of a request. Returns undefined for any other path. A method that a path does
+ * not have, or whose steps all call `next`, gets a 405 (RFC 9110 §15.5.6).
  * @param before the steps that run first on every path
  */
 export function exactRoutes<Result>(
@@ -36,14 +34,14 @@ export function exactRoutes<Result>(
   return function findSteps(ctx) {
     const route = paths.get(ctx.path);
     if (!route) return undefined;
-    // The log and the metrics use `route`; for the pages, their router sets `_matchedRoute`.
+    // The log and the metrics read `route`. For pages, the router sets `_matchedRoute` instead.
     ctx.state.route = ctx.path;
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
     return route.methods.get(method) ?? route.otherwise;
   };
 }
 
-/** Passes on the promise of a step unchanged: another promise for each step would delay every request. */
+/** Pass on the promise of a step unchanged, because another promise for each step would delay every request. */
 const compose = <Result>(steps: readonly Step<Result>[], last: RunSteps<Result>): RunSteps<Result> =>
   steps.reduceRight<RunSteps<Result>>(
     (next, step) => (ctx) => step(ctx, () => Promise.resolve(next(ctx)) as Promise<Result>),

@@ -1,4 +1,4 @@
-/** Error handling: JSON for clients, a page for users, a log line for the operator. */
+/** Answers errors with JSON for clients and a page for users, and logs them for the operator. */
 import type Koa from 'koa';
 import { type Context, HttpError, type Middleware } from 'koa';
 import type { Logger } from 'pino';
@@ -8,10 +8,10 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './request-checks.ts';
 
-/** A store that answers again is noticed within 1 s, and a busy account is free even sooner. */
+/** The service notices within 1 s that a store answers again. A busy account is free even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
-/** Route step: answers errors of the OAuth routes as OAuth errors in JSON. */
+/** Answers errors of the OAuth routes as OAuth errors in JSON. */
 export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger }): Step {
   return async function jsonErrors(ctx, next) {
     try {
@@ -19,7 +19,7 @@ export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger 
     } catch (error) {
       const answer = oauthErrorAnswer(issuer, asOAuthError(ctx, error, log));
       if (answer.status !== 503) return answer;
-      // Keep a `Retry-After` of the error, because it is more exact.
+      // A `Retry-After` of the error is more exact.
       return { ...answer, headers: { 'Retry-After': RETRY_AFTER_SECONDS, ...answer.headers } };
     }
   };
@@ -55,23 +55,23 @@ export function answerErrorPages(parts: { errorPage: ErrorPage; issuer: string; 
       if (status >= 500) logFailure(ctx, error, log);
       await errorPage.show(ctx, status);
     }
-    // Keep a `Retry-After` of the page, because it is more exact.
+    // A `Retry-After` of the page is more exact.
     const isForLater = ctx.status === 503 || ctx.status === 429;
     if (isForLater && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER_SECONDS);
   };
 }
 
-/** True for a 404 under the paths of programs, unless the caller prefers HTML as browsers do. */
+/** True for a 404 under the paths of programs, unless the caller prefers HTML, as browsers do. */
 function isMissedByProgram(ctx: Context): boolean {
   const path = /^\/(oauth|\.well-known)\//.exec(ctx.path);
   if (ctx.status !== 404 || !path) return false;
-  // Libraries on web pages look for other metadata, too.
+  // Libraries on web pages may look for metadata that Gatehouse does not have.
   if (path[1] !== 'oauth') ctx.set('Access-Control-Allow-Origin', '*');
   ctx.vary('Accept');
   return ctx.accepts('json', 'html') === 'json';
 }
 
-/** Returns the status if the error was meant for the caller; 500 for every other error. */
+/** Returns the status of an error that was meant for the caller, and 500 for every other error. */
 export function statusOf(error: unknown): number {
   if (!(error instanceof Error)) return 500;
   const { status, expose } = error as Error & { status?: unknown; expose?: unknown };
@@ -84,10 +84,10 @@ function logFailure(ctx: Context, error: unknown, log: Logger): void {
   log.error({ requestId: ctx.state.requestId, path: shownPath(ctx), err: error }, 'request failed');
 }
 
-/** Codes of errors that mean that the client closed the connection during the answer. */
+/** The codes of errors after the client closed the connection during the answer. */
 const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
 
-/** Logs the errors that Koa emits after the steps of a request; Koa's own listener prints them. */
+/** Logs errors that Koa emits after the steps of a request. Koa's own listener would print them. */
 export function logKoaErrors(app: Koa, log: Logger): void {
   app.on('error', (error, ctx?: Context) => {
     // A client that disconnects during an answer, such as a stream, is no failure of the service.

@@ -1,4 +1,4 @@
-/** CSRF protection: proves that a form came from our page in this browser, and for which user. */
+/** CSRF protection. Proves that a form came from a page of Gatehouse in this browser, and for which user. */
 import type { Context, Next } from 'koa';
 import { randomId } from '../base/random-id.ts';
 import { requestState } from '../base/request-state.ts';
@@ -19,13 +19,13 @@ interface SentToken {
 }
 
 /**
- * A random cookie and its MAC in the form: another site can neither read the cookie nor compute the
- * MAC. `Sec-Fetch-Site` and `Origin` are checked as well. The MAC also covers the account and the
- * session, so the token changes with each sign-in and sign-out.
+ * A random id is in a cookie, and its MAC is in the form. Another site can neither read the cookie nor compute the MAC.
+ * `Sec-Fetch-Site` and `Origin` are checked as well. The MAC also covers the account and the session, so the token
+ * changes with each sign-in and sign-out.
  */
 export function createFormTokens(parts: {
   issuer: string;
-  /** The first key signs; forms signed with any of the keys are accepted. */
+  /** The first key signs. Forms that were signed with any of the keys are accepted. */
   keys: readonly [string, ...string[]];
 }) {
   const { issuer, keys } = parts;
@@ -40,8 +40,8 @@ export function createFormTokens(parts: {
   };
 
   /**
-   * Returns this browser's random id, kept until the browser is closed; sets a missing one. Sets only
-   * one cookie in a new browser, even if it is called several times for one answer.
+   * Returns this browser's random id, and sets a missing id until the browser is closed. Sets only one cookie in a new
+   * browser, even if it is called several times for one answer.
    */
   function browserOf(ctx: Context): string {
     const known = browserIdOf(ctx) ?? given.find(ctx);
@@ -67,7 +67,7 @@ export function createFormTokens(parts: {
       return `${holder}.${seals.macOf(`${browserOf(ctx)}.${holder}`)}`;
     },
 
-    /** Route step after `readForm`: throws a 403 unless the form is ours and sent from our origin. */
+    /** Must run after `readForm`. Throws a 403 unless the form is of Gatehouse and was sent from its origin. */
     requireFormToken(ctx: Context, next: Next): Promise<void> {
       refuseOtherOrigins(ctx);
       const browserId = browserIdOf(ctx);
@@ -80,20 +80,20 @@ export function createFormTokens(parts: {
       return next();
     },
 
-    /** After `requireFormToken`: the account of the rendered page; undefined if not signed in. */
+    /** After `requireFormToken`, returns the account of the rendered page; undefined if not signed in. */
     formAccount: (ctx: Context): string | undefined => sent.get(ctx).accountId || undefined,
 
-    /** After `requireFormToken`: compares the session of the rendered page with the visitor's. */
+    /** Must run after `requireFormToken`. Compares the session of the rendered page with the visitor's session. */
     formSession(ctx: Context, visitor: Visitor | undefined): FormSession {
       const token = sent.get(ctx);
       if (token.accountId !== (visitor?.account.id ?? '')) return 'somebody else';
       return token.mark === markOf(visitor) ? 'this session' : 'another session';
     },
 
-    /** Route step: throws a 403 unless the request came from a page of ours. */
+    /** Throws a 403 unless the request came from a page of Gatehouse. */
     requireSameOrigin(ctx: Context, next: Next): Promise<void> {
       refuseOtherOrigins(ctx);
-      // Browsers send at least one of the two with a POST; a request with neither proves nothing.
+      // With a POST, browsers send at least one of the two headers. Without both, the origin is unknown.
       if (!ctx.get('sec-fetch-site') && !ctx.get('origin')) ctx.throw(403, 'no origin');
       return next();
     },

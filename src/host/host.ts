@@ -34,10 +34,10 @@ export interface HostParts {
   readonly server: AuthorizationServer;
   readonly refreshSession: readonly Middleware[];
   readonly errorPage: ErrorPage;
-  /** Runs before the pages: shows the stored result of a submitted form. */
+  /** Runs before the pages, and shows the stored result of a submitted form. */
   readonly showResult: Middleware;
   readonly brand: Pick<Brand, 'routes'>;
-  /** The page routes in the order in which they are matched. */
+  /** In the order in which they are matched. */
   readonly pages: readonly Route[];
 }
 
@@ -48,9 +48,9 @@ export function createHost(parts: HostParts) {
   const { issuer } = settings;
   const headers = securityHeaders(issuer);
   const app = new Koa();
-  // oidc-provider sets its cookies through this application's contexts, and so also uses these keys.
+  // oidc-provider also uses these keys, because it sets its cookies through this application's contexts.
   app.keys = [...settings.secrets.cookieKeys];
-  // Trust only the addresses that our own proxies wrote.
+  // Trust only the addresses that the operator's own proxies wrote.
   app.proxy = settings.server.proxyHops > 0;
   app.maxIpsCount = settings.server.proxyHops;
   // Take protocol and host from the issuer, never from a header: links, redirects and Secure cookies use them.
@@ -85,24 +85,23 @@ export function createHost(parts: HostParts) {
     if (!ctx.headerSent) sendAnswer(ctx, uncaught(ctx), headers.data);
   }
   const showPage = app.callback();
-  /** Answers every request of the listener. */
   const handle: RequestHandler = (request, response) => {
     const ctx = app.createContext(request, response) as Context;
     const steps = stepsOf(ctx);
     return steps ? answerProgram(ctx, steps) : showPage(request, response);
   };
-  /** Every route with its own steps; steps that all requests share run before them. */
+  /** Routes with their own steps. The steps that all requests share run before these. */
   const routes: readonly Route[] = [...listRoutes(forPrograms), ...engine, ...forBrowsers];
   return { handle, routes };
 }
 
-/** Refuses paths with a NUL: no record has one in its id, and PostgreSQL accepts no value with one. */
+/** Refuses paths with a NUL, because PostgreSQL accepts no value with a NUL, and no id contains one. */
 function refuseNul(ctx: Context, next: Next): Promise<void> {
   if (ctx.path.startsWith('/profile/') && /%00|\0/.test(ctx.path)) ctx.throw(404);
   return next();
 }
 
-/** Returns the answer that the request log has put into the context after an error that no step caught. */
+/** Returns the answer that the request log has put into the context after an uncaught error. */
 const uncaught = ({ status, body }: Context): Answer => ({
   status,
   headers: { 'Content-Type': 'text/plain; charset=utf-8' },
@@ -148,7 +147,7 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
   };
 }
 
-/** The routes of the authorization endpoint, which serves browsers. */
+/** The authorization endpoint, which answers browsers. */
 function engineRoutes({ settings, server }: HostParts): Route[] {
   const { pageToClient } = securityHeaders(settings.issuer);
   const { recognize } = server.clientTests;
@@ -166,7 +165,7 @@ function engineRoutes({ settings, server }: HostParts): Route[] {
 }
 
 function mounted(engine: readonly Route[], pages: readonly Route[]): Router {
-  // List all methods that Node parses, so that the router answers none with 501.
+  // List all methods that Node parses, because the router answers any other method with 501.
   const router = new Router({ sensitive: true, strict: true, methods: METHODS });
   const add = ({ method, path, steps }: Route) => router.register(path, [method], [...steps]);
   // Only GET: a HEAD request would also issue a code, which could not be read.

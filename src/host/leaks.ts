@@ -8,7 +8,7 @@ export type EndLeaked = (report: string, scanner: string) => Promise<object>;
 
 const STATUSES: Readonly<Record<string, number>> = { too_many_values: 413, not_done: 503 };
 
-/** Reads the whole body first: an interrupted request ends nothing. */
+/** Reads the whole body first, so that an interrupted request ends nothing. */
 export const answerLeaks = (endLeaked: EndLeaked): Middleware =>
   async function leaks(ctx) {
     const body = await bodyOf(ctx, { maxBytes: 1024 * 1024, remedy: 'Send several requests.' });

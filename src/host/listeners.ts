@@ -1,4 +1,4 @@
-/** The listeners of the service: opened with limits, and closed without cutting off clients. */
+/** Opens the listeners of the service with limits, and closes them without dropping the requests of clients. */
 import {
   createServer,
   type IncomingMessage,
@@ -13,17 +13,17 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import { answerBrokenRequests, guardRequests, type RefusalOptions, type RequestHandler } from './broken-requests.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 
-/** Limits of one connection. Times in milliseconds. */
+/** Limits of one connection. Times are in milliseconds. */
 export interface ConnectionLimits {
-  /** Bytes of request line and headers, enough for an authorization request with a long `state`. */
+  /** Maximum bytes of request line and headers, enough for an authorization request with a long `state`. */
   readonly maxHeaderSize: number;
-  /** Time for all headers, from their first byte or, before that, from the connection. */
+  /** Maximum time for all headers. It begins with their first byte or, before that, with the connection. */
   readonly headersTimeout: number;
-  /** Like `headersTimeout`, but until the body has arrived. */
+  /** Like `headersTimeout`, but until the whole body has arrived. */
   readonly requestTimeout: number;
-  /** Time between two checks of the two timeouts, which can be exceeded by this much. */
+  /** Time between two checks of `headersTimeout` and `requestTimeout`, which can be exceeded by this much. */
   readonly connectionsCheckingInterval: number;
-  /** When an idle connection is closed: later than proxies close it, which could otherwise send meanwhile. */
+  /** When an idle connection is closed. Proxies must close it earlier, or they could send a request meanwhile. */
   readonly keepAliveTimeout: number;
   /** Maximum time without a byte in either direction during a request or an answer. */
   readonly idleTimeout: number;
@@ -46,34 +46,34 @@ const NOT_SHARED =
   'this system cannot share a port between processes (SO_REUSEPORT): remove `server.reuse_port`, ' +
   'and give each process a port of its own behind a load balancer';
 
-/** After this time, which is longer than any request may take, the remaining connections are cut. */
+/** After this time, which is longer than any request may take, the remaining connections are destroyed. */
 const DRAIN_LIMIT_MS = 7_000;
-/** Time between two sweeps of `drain`, which close the connections that have become idle. */
+/** Time between two attempts of `drain` to close connections that have become idle. */
 const DRAIN_SWEEP_MS = 20;
 
 export interface ListenOptions extends RefusalOptions, Pick<ServerOptions, 'ServerResponse'> {
-  /** Limits to use instead of the defaults. */
+  /** Overrides of the default limits. */
   readonly limits?: Partial<ConnectionLimits>;
-  /** Factor for the timeouts of requests and answers. Default: 1. */
+  /** Multiplies the timeouts of requests and answers; by default 1. */
   readonly timeoutFactor?: number;
-  /** Further connections are closed at once. Default: no limit. */
+  /** Further connections are closed at once. By default there is no limit. */
   readonly maxConnections?: number;
-  /** Lets several processes listen on the same port if each sets this. Default: false. */
+  /** Several processes can listen on the same port if each sets this; by default false. */
   readonly reusePort?: boolean;
 }
 
-/** Thrown if this system cannot share a port between several processes (SO_REUSEPORT). */
+/** Thrown if this system has no SO_REUSEPORT, so that several processes cannot share a port. */
 export class PortNotShared extends Error {
   readonly code = 'port_not_shared';
 }
 
 /**
- * Maximum number of connections that wait to be accepted; `net.core.somaxconn` is another limit, by default the same.
+ * Maximum number of connections that wait to be accepted. `net.core.somaxconn` is another limit, by default the same.
  * If more connections arrive at once, Linux delays or resets some. Node's default is 511.
  */
 const MAX_NOT_ACCEPTED = 4_096;
 
-/** Rejects if the address is in use, and with PortNotShared if the system cannot share a port. */
+/** Rejects if the address is in use. Rejects with PortNotShared if the system cannot share a port. */
 export function listen(
   handler: RequestHandler,
   port: number,
@@ -90,8 +90,8 @@ export function listen(
   };
   const { answer, afterAnswers } = oneAtATime(guardRequests(handler, options));
   const server = createServer(
-    // Disable both checks: Node itself would answer without a Host or with an unknown expectation,
-    // and log nothing.
+    // Disable both checks. Node would answer a request without a Host or with an unknown expectation itself, and log
+    // nothing.
     { ...times, requireHostHeader: false, ...(ServerResponse && { ServerResponse }) },
     answer,
   );
@@ -109,8 +109,8 @@ export function listen(
 }
 
 /**
- * Like `listen`, but `localhost` means both loopback addresses: the name resolves to one, and a
- * proxy or probe on this machine may use the other. A machine without IPv6 or IPv4 has only one.
+ * Like `listen`, but `localhost` means both loopback addresses: the name resolves to only one, and a proxy or probe on
+ * this machine may use the other. If the machine has only IPv4 or IPv6, one address is enough.
  */
 export async function listenOnHost(
   handler: RequestHandler,
@@ -123,7 +123,7 @@ export async function listenOnHost(
   let missing: unknown;
   for (const address of LOOPBACK_ADDRESSES) {
     try {
-      // Port 0 lets the system choose: use the port of the first listener for both.
+      // With port 0 the system chooses. Use the port of the first listener for both.
       const chosen = portOf(servers[0]) ?? port;
       servers.push(await listen(handler, chosen, address, options));
     } catch (error) {
@@ -146,12 +146,12 @@ function portOf(server: Server | undefined): number | undefined {
 }
 
 /**
- * Stops accepting connections, and resolves when the requests in progress are answered or cut. Unlike
- * `leave`, it does not wait for a client that still reads an answer.
+ * Stops accepting connections. Resolves when the requests in progress are answered, or destroyed after a time limit.
+ * Unlike `leave`, it does not wait for a client that still reads an answer.
  */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  // Repeat this, because an answer that ends later, such as a stream, leaves another idle connection.
+  // Repeat this, because the connection of an answer that ends later, such as a stream, becomes idle only then.
   const idle = setInterval(() => server.closeIdleConnections(), DRAIN_SWEEP_MS);
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
   await closed;
@@ -159,7 +159,6 @@ export async function drain(server: Server): Promise<void> {
   clearTimeout(cut);
 }
 
-/** Returns the URL at which the server listens. */
 export function addressOf(server: Server | undefined): string {
   const address = server?.address();
   if (address === null || typeof address !== 'object') return '';
@@ -168,24 +167,24 @@ export function addressOf(server: Server | undefined): string {
 }
 
 /**
- * Milliseconds between two sweeps of `closeWhenAnswered`, which closes the idle connections of a
- * closed port if no request has arrived and no answer has ended since the sweep before. A client
- * may send a request on an idle connection at the moment it is closed, and cannot know whether the
- * request was accepted. So every connection stays open for one more request.
+ * Milliseconds between two sweeps of `closeWhenAnswered`. A sweep closes the idle connections of a closed port if no
+ * request has arrived and no answer has ended since the previous sweep. A client may send a request on an idle
+ * connection at the moment it is closed, and cannot know whether the request was accepted. So every connection stays
+ * open for one more request.
  */
 const LINGER_MS = 1_000;
 /** After this many sweeps, idle connections are closed even if requests still arrive. */
 const MAX_LINGERS = 4;
 
 /**
- * The last part of the delay, in which answers keep connections open again. A proxy without health checks sends
- * requests until the port refuses connections. If it can reuse connections, it opens few new ones, and the system
- * resets new connections that were not accepted before the port closed.
+ * The last part of the delay, in which answers no longer end connections. A proxy without health checks sends requests
+ * until the port refuses connections. If it can reuse connections, it opens few new ones, and the system resets new
+ * connections that were not accepted before the port closed.
  */
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** If none is accepted for this time, no connection waits, except after a long turn (see `SHORT_TURN_MS`). */
+/** If no connection is accepted for this time, none waits, except after a long turn (see `SHORT_TURN_MS`). */
 const QUIET_MS = 5;
 /**
  * The longest turn of the event loop after which no connection can wait. A turn accepts connections only at its start,
@@ -195,17 +194,16 @@ const SHORT_TURN_MS = 1;
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
-/** The answers of a listener. */
 interface Answers {
-  /** The number of answers that were sent. */
+  /** How many answers were sent. */
   sent: number;
   /** The answers in progress. */
   readonly open: Set<ServerResponse>;
 }
 
 /**
- * Closes a listener under load: makes its clients reconnect, and answers every request. All servers that are closed
- * together, such as those of both loopback addresses, share one departure.
+ * Closes a listener that still gets requests. Makes its clients reconnect, and answers every request. All servers that
+ * are closed together, such as those of both loopback addresses, share one departure.
  */
 export function createDeparture() {
   let phase: 'open' | 'announced' | 'closing soon' | 'closed' = 'open';
@@ -233,19 +231,15 @@ export function createDeparture() {
   }
 
   return {
-    /** The response class to create the servers with. */
+    /** Create the servers with this response class. */
     ServerResponse: Answer,
 
     /**
      * Accepts requests during the delay, closes the ports, and resolves when every request is answered. Answers end
      * connections (RFC 9112 §9.6), except in the last second before the ports close.
-     *
      * @param servers the servers that use `ServerResponse`
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
-     * @param options.onClosed called when the ports are closed: new connections go to other nodes
-     * @param options.onUnreachable called each second once the ports are closed and requests have ceased (or after four
-     * seconds): new requests go to other nodes, so streams should end then
-     * @param options.timeoutFactor factor for the times after which waiting and remaining connections are cut
+     * @param options.onClosed called when the ports are closed, so that new connections reach other nodes
      */
     async leave(
       servers: readonly Server[],
@@ -275,11 +269,10 @@ export function createDeparture() {
 }
 
 /**
- * Closes the connections of servers whose ports are closed, and resolves when none is left: idle
- * ones once requests have ceased (see `LINGER_MS`), all after `limitMs`.
- *
+ * Closes the connections of servers whose ports are closed, and resolves when none is left. Idle connections are closed
+ * when no more requests arrive (see `LINGER_MS`), and all other connections after `limitMs`.
  * @param left resolves when all connections are closed
- * @param onUnreachable called at each sweep after which requests have ceased
+ * @param onUnreachable called after each sweep that has closed the idle connections
  */
 async function closeWhenAnswered(
   servers: readonly Server[],
@@ -301,7 +294,7 @@ async function closeWhenAnswered(
   const idle = setInterval(() => {
     sweeps += 1;
     // While requests arrive, the next request may be on its way on any idle connection. When a stream ends, its proxy
-    // may at once send the next request on that connection.
+    // may immediately send the next request on that connection.
     const hasCeased = !isAsked && answers.sent === sent;
     isAsked = false;
     sent = answers.sent;
@@ -316,12 +309,12 @@ async function closeWhenAnswered(
 }
 
 /**
- * Closes the idle connections, but not those on which a client still reads its answer: for Node.js a connection is
- * idle as soon as its answer is written.
+ * Closes the idle connections on which no client still reads its answer. For Node.js, a connection is idle as soon as
+ * its answer is written.
  */
 function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
   const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);
-  // Node.js closes no connection with an answer that is not `finished`; this flag has no other effect meanwhile.
+  // Node.js closes no connection with an answer that is not `finished`. The flag has no other effect meanwhile.
   for (const answer of stillRead) answer.finished = false;
   for (const server of servers) server.closeIdleConnections();
   for (const answer of stillRead) answer.finished = true;

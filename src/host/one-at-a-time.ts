@@ -1,17 +1,16 @@
-/** Handles pipelined requests (RFC 9112 §9.3.2) one by one, as if the client had waited. */
+/** Handles the pipelined requests of a connection one after another (RFC 9112 §9.3.2). */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Maximum number of waiting requests per connection. Honest clients stay below it, because hardly any pipelines. */
+/** Maximum number of waiting requests per connection. Few clients use pipelining at all. */
 const MAX_WAITING = 16;
 
 type Exchange = readonly [IncomingMessage, ServerResponse];
 
-/** The state of a connection with a request in progress. */
 interface Pipeline {
   inProgress: Exchange;
   readonly waiting: Exchange[];
-  /** More requests arrived than may wait: the connection ends after the last waiting one. */
+  /** True if more requests arrived than may wait. The connection then ends after the last waiting request. */
   isFull: boolean;
   /** Called instead of reading more requests. */
   last?: () => void;
@@ -36,7 +35,7 @@ export function oneAtATime(handler: RequestListener) {
         return;
       }
       const isLast = pipeline.waiting.length === 0;
-      // The client has to resend the requests that were dropped (RFC 9112 §9.3.2).
+      // The client must resend the dropped requests (RFC 9112 §9.3.2).
       if (isLast && pipeline.isFull) next[1].shouldKeepAlive = false;
       else if (isLast && !pipeline.last) socket.resume();
       pipeline.inProgress = next;
@@ -62,8 +61,8 @@ export function oneAtATime(handler: RequestListener) {
     },
 
     /**
-     * Calls `work`, which ends a connection after invalid input, when the complete requests before it are answered:
-     * earlier, the client would read its answer as a part of another one.
+     * Calls `work`, which ends a connection after invalid input, when all earlier requests are answered. If it were
+     * called earlier, the client would take its text as a part of another answer.
      */
     afterAnswers(socket: Socket, work: () => void): void {
       const pipeline = pipelines.get(socket);

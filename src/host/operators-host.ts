@@ -1,4 +1,4 @@
-/** The operators' listener, separate from the public one: health, metrics, reload. */
+/** The operators' listener, which is separate from the public one. It answers health checks, metrics and reloads. */
 import { timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
@@ -22,25 +22,25 @@ import { hideUnconfigured, requireSender, type SenderParts } from './sender-path
 
 export interface OperatorsHostParts {
   readonly log: Logger;
-  /** `server.operators_host`: the only name that is accepted besides localhost. */
+  /** `server.operators_host`. Besides localhost, this is the only accepted name. */
   readonly operatorsHost: string;
   readonly readiness: Readiness;
   readonly metrics: Metrics['text'];
-  /** Both functions throw ConfigurationProblems if the settings have problems; `preview` changes nothing. */
+  /** Both functions throw ConfigurationProblems if the settings have problems. `preview` changes nothing. */
   readonly reload: {
     readonly preview: () => Promise<object>;
     readonly everywhere: (by?: OperatedBy) => Promise<object>;
   };
-  /** A reload request must present one of these; undefined if none is needed. */
+  /** A reload request must contain one of these. Undefined if no credential is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
-  /** Protects the paths that a system calls with a secret of its own. */
+  /** Protects the paths that other systems call, each with its own secret. */
   readonly senders: SenderParts;
   readonly pushChanges: PushChanges;
   readonly endLeaked: EndLeaked;
   readonly readAudit: ReadAudit;
 }
 
-/** The headers of every answer; the listener answers some requests itself. */
+/** Used for every answer, because the listener answers some requests itself. */
 export const OPERATORS_HEADERS = { 'X-Content-Type-Options': 'nosniff' };
 
 export function createOperatorsHost(parts: OperatorsHostParts): Host {
@@ -58,7 +58,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Host {
   const forReloads = [requireOwnName, refuseBrowsers, mayReload] as const;
   app.use(hideUnconfigured(parts.senders));
   const routes: ExactRoutes<void> = {
-    // Checks no store: while the process answers, a restart would not help.
+    // Does not look at the stores, because a restart of the process would not help them.
     '/healthz': { GET: [answerAlive] },
     '/readyz': { GET: [answerReady(parts.readiness)] },
     '/metrics': {
@@ -91,8 +91,8 @@ export function createOperatorsHost(parts: OperatorsHostParts): Host {
 }
 
 /**
- * Prevents DNS rebinding: a site whose name resolves to this listener has the same origin and could
- * read everything. Only a name can do that, so requests by IP address are accepted.
+ * Prevents DNS rebinding: a site whose name resolves to this listener has the same origin, and could read everything.
+ * An attack needs a name, so requests by IP address are accepted.
  */
 function requireOperatorsName(operatorsHost: string): Middleware {
   return function ownName(ctx, next) {
@@ -140,7 +140,7 @@ async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   await next();
 }
 
-/** @param accepted the valid keys; undefined if only this machine can connect, without a key */
+/** @param accepted returns the valid credentials; undefined if none is needed, because only this machine can connect */
 function requireCredential(accepted: () => readonly string[] | undefined): Middleware {
   return async function credential(ctx, next) {
     const presented = Buffer.from(ctx.get('authorization'));
@@ -155,23 +155,23 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
-/** Returns who runs the command, as the command reports it: a user of this machine, or one who has the keys. */
+/** Returns the operator as the command reports it, which is a user of this machine or has the keys. */
 function operatorOf(ctx: Context): OperatedBy | undefined {
   const named = (header: string) => decodedHeader(ctx.get(header));
   const [operator, reason] = [named('gatehouse-operator'), named('gatehouse-reason')];
   return operator === undefined ? undefined : { operator, ...(reason !== undefined && { reason }) };
 }
 
-/** Returns undefined for a text that the command never sends: empty, invisible characters, too long, or a secret. */
+/** Returns undefined for a text that the command never sends, such as an empty, invisible or long text, or a secret. */
 function decodedHeader(value: string): string | undefined {
   const text = isDecodable(value) ? decodeURIComponent(value) : '';
   return /^\P{C}{1,500}$/u.test(text) && !holdsSecret(text) ? text : undefined;
 }
 
-/** A failed reload keeps the settings; the answer (422) lists problems of the file. */
+/** If a reload fails, the settings stay, and the answer (422) lists the problems of the file. */
 function answerReload(work: (ctx: Context) => Promise<object>): Middleware {
   return async function answerReload(ctx) {
-    // Nodes may take longer to answer than a connection may be idle.
+    // Waiting for other nodes may take longer than the idle timeout of a connection.
     ctx.req.socket.setTimeout(0);
     try {
       ctx.body = await work(ctx);

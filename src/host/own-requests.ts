@@ -1,11 +1,15 @@
-/** HTTP requests of the service to itself: through every middleware, but past all proxies. */
+/** Sends HTTP requests of the service to itself. They pass all middleware, but no proxy. */
 import type { Logger } from 'pino';
 import { fetchAnswer } from '../base/outgoing-requests.ts';
 import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
+<<<<<<< HEAD
 /** Far above what a request of the service to itself takes. */
+=======
+/** No request to this service exceeds these limits. */
+>>>>>>> main
 const LIMITS = { timeoutMs: 20_000, maxBytes: 1024 * 1024 };
 
 /**

@@ -1,19 +1,18 @@
-/** Logs on standard output: in batches, but lines from `warn` on are written immediately. */
+/** Logs on standard output in batches. Lines of level `warn` and above are written immediately. */
 import { type Logger, pino } from 'pino';
 import { logMixin } from '../base/current-request.ts';
 
 const BATCH_BYTES = 3_072;
 const FLUSH_INTERVAL_MS = 250;
-/** pino's number for the level `warn`. */
 const WARN = 40;
 
-/** While lines cannot be written, up to this many bytes of them wait; further lines are dropped. */
+/** At most this many bytes wait while lines cannot be written. Further lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576;
 
-/** Counts for the whole process, because it has only one standard output. */
+/** One number for the whole process, because it has only one standard output. */
 let dropped = 0;
 
-/** Returns how many log lines were dropped so far, because standard output was full or closed. */
+/** Returns how many log lines were dropped because standard output was full or closed. */
 export const droppedLogLines = (): number => dropped;
 
 /**
@@ -53,7 +52,7 @@ export function createProcessLog({ level }: { readonly level: string }): Logger 
     lastLevel: 0,
     write(line: string): void {
       if (failure?.code === 'EPIPE') {
-        // The reader of the output has gone for good.
+        // The reader of standard output has ended.
         dropped += 1;
         return;
       }
@@ -67,7 +66,7 @@ export function createProcessLog({ level }: { readonly level: string }): Logger 
   const log = pino({ level, mixin: logMixin }, stream);
   process.on('exit', stream.flushSync);
   process.on('uncaughtExceptionMonitor', (err) => {
-    // The listener that main.ts adds after the start keeps the process running, and logs the error.
+    // After the start, a listener of main.ts logs the error and lets the process continue.
     if (process.listenerCount('uncaughtException') > 0) return;
     log.fatal({ err }, 'the process exits after an unexpected error');
   });

@@ -1,4 +1,4 @@
-/** `POST /changes`: applies lines of JSON from the system that keeps the memberships. */
+/** `POST /changes`: applies lines of JSON from the system that manages the memberships. */
 import type { Middleware } from 'koa';
 import { Refusal } from '../base/refusal.ts';
 import { bodyOf, refuse, senderName } from './sender-paths.ts';
@@ -9,7 +9,7 @@ export type PushChanges = (
   sender: string,
 ) => Promise<readonly { readonly line: number; readonly result: string }[]>;
 
-/** Reads the whole body before it applies a line: an interrupted request changes nothing. */
+/** Reads the whole body before it applies a line, so that an interrupted request changes nothing. */
 export const answerChanges = (push: PushChanges): Middleware =>
   async function changes(ctx) {
     const body = await bodyOf(ctx, BODY);

@@ -1,4 +1,4 @@
-/** Decides whether this process can serve: stores available, clocks right, not draining. */
+/** Decides whether this process can serve: stores must be available, clocks right, and no shutdown in progress. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
@@ -6,8 +6,8 @@ import type { Clock } from '../base/clock.ts';
 export type Store = 'database' | 'tokens';
 
 /**
- * `reason`: the message of the store's driver, for operators. `clockAheadMs`: how far the store's
- * clock is ahead of this node's; negative if it is behind.
+ * `reason` is the message of the store's driver, for operators. `clockAheadMs` is how far the store's clock is ahead of
+ * this node's clock; negative if it is behind.
  */
 export interface StoreState {
   readonly isAway: boolean;
@@ -22,15 +22,15 @@ export type Probe = () => Promise<number>;
 
 export type Readiness = ReturnType<typeof createReadiness>;
 
-/** Shorter than the 2 s within which every request is answered. */
+/** Shorter than 2 s, the maximum time for any request. */
 const PROBE_TIMEOUT_MS = 1_800;
 const RESULT_SHARED_MS = 1_000;
 
 /**
  * @param probes each probe rejects with the reason if its store is unavailable
- * @param probes.tokens absent if tokens are kept in the database
+ * @param probes.tokens absent if tokens are in the database
  * @param timeShift returns the milliseconds to add to the time of a store's clock
- * @param onAnswer called with each result, but not again when it is shared
+ * @param onAnswer called once with each result, even if several callers share it
  */
 export function createReadiness(parts: {
   readonly probes: { readonly database: Probe; readonly tokens?: Probe | undefined };
@@ -60,7 +60,7 @@ export function createReadiness(parts: {
     }
   }
 
-  /** Probes both stores now; does not wait longer than a request would. */
+  /** Probes both stores now. Waits no longer than a request would. */
   async function ask(): Promise<StoreStates> {
     const database = stateOf(probes.database);
     const tokens = probes.tokens ? stateOf(probes.tokens) : database;
@@ -71,7 +71,7 @@ export function createReadiness(parts: {
 
   return {
     ask,
-    /** Like `ask`, but at most once a second: callers within that second share the result. */
+    /** Like `ask`, but at most once a second. Callers within that second share the result. */
     stores(): Promise<StoreStates> {
       const now = performance.now();
       if (!shared || now - shared.since >= RESULT_SHARED_MS) shared = { states: ask(), since: now };
@@ -92,22 +92,22 @@ function reasonOf(error: unknown): string {
 }
 
 const CLOCK_WARNING_MS = 5_000;
-/** A node is not ready if its clock differs from a store's clock by more than this. */
+/** A node whose clock differs more from a store's clock is not ready. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000;
 
-/** Returns why a node must take no requests, with the remedy; undefined if its clock is right. */
+/** Returns why the node must get no requests, with the remedy; undefined if its clock is right. */
 export function clockRefusal(store: Store, { clockAheadMs = 0 }: StoreState): string | undefined {
   return Math.abs(clockAheadMs) > MAX_CLOCK_DIFFERENCE_MS ? sentence(store, clockAheadMs) : undefined;
 }
 
-/** Returns why a node cannot serve requests (a store or its clock); undefined if it can. */
+/** Returns why a node cannot serve requests; undefined if it can. */
 export const reasonNotReady = ({ database, tokens }: StoreStates): string | undefined =>
   storeRefusal('database', database) ?? storeRefusal('tokens', tokens);
 
 const storeRefusal = (store: Store, state: StoreState): string | undefined =>
   state.isAway ? (state.reason ?? 'no answer') : clockRefusal(store, state);
 
-/** Returns a listener for results, which logs when a clock becomes wrong, more wrong, or right again. */
+/** Returns a listener for results. It logs when a clock becomes wrong, more wrong, or right again. */
 export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
   const last = new Map<Store, 'error' | 'warn' | 'info'>();
 
@@ -123,7 +123,7 @@ export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
 
   return ({ database, tokens }: StoreStates): void => {
     look('database', database);
-    // One line is enough if both are the same store.
+    // If both are the same store, one line is enough.
     if (tokens !== database) look('tokens', tokens);
   };
 }

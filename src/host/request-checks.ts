@@ -4,10 +4,9 @@ import type { Context, Middleware, Next } from 'koa';
 import type { Answer } from '../base/answer.ts';
 import { languages } from '../texts/texts.ts';
 
-/** Returns the refusal of a request that no step may see; undefined for every other request. */
+/** Returns the refusal of a request that no step may get; undefined for every other request. */
 export type CheckRequest = (request: IncomingMessage) => Answer | undefined;
 
-/** The checks as a step of a Koa application. */
 export const requireChecked = (check: CheckRequest): Middleware =>
   function checkRequest(ctx, next) {
     const refusal = check(ctx.req);
@@ -25,8 +24,8 @@ const refusalOf = (status: number, text: string): Answer => ({
 });
 
 /**
- * Accepts only requests for the issuer's host: links, redirects and metadata are built from it, so
- * a request with another host (or one for another service) is refused with 421.
+ * Accepts only requests for the issuer's host. Links, redirects and metadata contain this host, so a request with
+ * another host, or for another service, is refused with 421.
  */
 export function checkHost(issuer: string): CheckRequest {
   const { host, port, protocol } = new URL(issuer);
@@ -43,18 +42,21 @@ export function checkHost(issuer: string): CheckRequest {
 
 const MAX_HOST_LENGTH = 100;
 
-/** Returns the Host for display, which reveals a proxy that changed it, without characters for terminals. */
+/**
+ * Returns the Host header for a message, which may reveal a proxy that changed it. Replaces characters that control a
+ * terminal.
+ */
 export const shownHost = (named = 'no host'): string => named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 
-/** OpenID Connect's parameters; oidc-provider would store those that it does not refuse. */
+/** Parameters of OpenID Connect. oidc-provider refuses some of them, and would store the others. */
 const OPENID_PARAMETERS = ['acr_values', 'claims', 'claims_locales', 'display', 'id_token_hint', 'max_age', 'nonce'];
 
 /** The maximum length of an email address (RFC 5321 §4.5.3.1). */
 const MAX_LOGIN_HINT_LENGTH = 320;
 
 /**
- * Ignores parameters without a meaning here (RFC 6749 §3.1); oidc-provider would refuse these. Reduces `ui_locales`,
- * which oidc-provider would store, to the language that the pages will have.
+ * Removes parameters that have no meaning in OAuth (RFC 6749 §3.1), because oidc-provider would refuse some. Reduces
+ * `ui_locales`, which oidc-provider would store, to the language that the pages will have.
  */
 export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<void> {
   const isForeign = (name: string): boolean =>
@@ -74,7 +76,7 @@ export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<
   await next();
 }
 
-/** Returns our language for the first tag that we have texts for: `de` for `de-AT en`. */
+/** Returns the first language with texts: `de` for `de-AT en`. */
 function firstLanguageIn(tags: string | string[] | undefined): string | undefined {
   const known = languages();
   const wanted = String(tags ?? '')
@@ -86,12 +88,12 @@ function firstLanguageIn(tags: string | string[] | undefined): string | undefine
 /** No route of the service has a longer path. */
 const MAX_LOGGED_PATH_LENGTH = 200;
 
-/** Returns the pattern of the matched route; `unmatched` if there is none. */
+/** Returns `unmatched` if no route matched. */
 export function routeOf(ctx: Context & { _matchedRoute?: string | RegExp }): string {
   return ctx.state.route ?? String(ctx._matchedRoute ?? 'unmatched');
 }
 
-/** Shortens codes and tokens, which some callers put into the path; the segments of our own paths are shorter. */
+/** Shortens codes and tokens, which some callers put into the path. No segment of a valid path is so long. */
 export function shownPath(ctx: Context): string {
   const { path } = ctx;
   if (path === routeOf(ctx)) return path;
@@ -99,19 +101,19 @@ export function shownPath(ctx: Context): string {
   return short.replace(SECRET_VALUE, '$1…').replace(LONG_SEGMENT, '$1…');
 }
 
-/** Values with the prefix of any secret we issue, in any case, also escaped (`gate%5f`). */
+/** Values with the prefix of any secret of Gatehouse, in any letter case, also escaped (`gate%5f`). */
 const SECRET_VALUE = /(gate(?:_|%5f)(?:at|mt|rt|ac|cs|key)(?:_|%5f))[^/]*/gi;
 /** Values without a prefix, such as a code verifier, have at least 43 characters. */
 const LONG_SEGMENT = /([^/]{8})[^/]{32,}/g;
 
-/** Headers of which Node uses the first if they are repeated; a proxy may have used the second. */
+/** If these headers are repeated, Node uses the first, but a proxy may have used the second. */
 const UNIQUE_HEADERS = new Set(['host', 'authorization']);
 
-/** Refuses repetitions of these headers, even with equal values (RFC 9112 §3.2, RFC 9110 §5.3). */
+/** Refuses repeated headers, even with equal values (RFC 9112 §3.2, RFC 9110 §5.3). */
 export function checkRepeatedHeaders({ rawHeaders }: IncomingMessage): Answer | undefined {
   const names = new Set<string>();
   for (const [place, text] of rawHeaders.entries()) {
-    // Names and values alternate. Check the length first, which saves converting nearly all names to lower case.
+    // Names and values alternate. Check the length first, so that few names must be converted to lower case.
     if (place % 2 === 1 || (text.length !== 4 && text.length !== 13)) continue;
     const name = text.toLowerCase();
     if (!UNIQUE_HEADERS.has(name)) continue;

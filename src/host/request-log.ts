@@ -1,4 +1,4 @@
-/** Logs one line per request, with the request id that the response has, too. */
+/** Logs one line per request, with the id that the response also contains. */
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { type Logger, symbols } from 'pino';
@@ -8,7 +8,7 @@ import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { routeOf, shownPath } from './request-checks.ts';
 
-/** 64 random bits. `randomUUID` is fast enough for every request: Node caches its random bytes. */
+/** 64 random bits. `randomUUID` is fast, because Node caches its random bytes. */
 export function newRequestId(): string {
   const uuid = randomUUID();
   return `req_${uuid.slice(0, 8)}${uuid.slice(-8)}`;
@@ -17,11 +17,10 @@ export function newRequestId(): string {
 interface RequestLogParts {
   readonly log: Logger;
   readonly observeRequest?: ObserveRequest;
-  /** Probes and scrapes, which are logged at `debug` unless they fail. */
+  /** Paths of probes and scrapes. These are logged at `debug` unless they fail. */
   readonly quietPaths?: readonly string[];
 }
 
-/** The request log as the first step of a Koa application. */
 export function requestLog(parts: RequestLogParts): Middleware {
   const logRequest = createRequestLog(parts);
   return (ctx, next) =>
@@ -32,9 +31,9 @@ export function requestLog(parts: RequestLogParts): Middleware {
 }
 
 /**
- * Gives each request an id, runs its work, logs its outcome and observes its metrics. Never logs the
- * query, a header or a body: those hold codes, tokens and secrets. Steps of the work write what they
- * find out to `ctx.state` (request-state.ts), and the status to `ctx`.
+ * Gives each request an id, runs its work, logs its result and records its metrics. Never logs the query, a header or a
+ * body, because these contain codes, tokens and secrets. The work writes values for the log to `ctx.state`
+ * (request-state.ts), and the status to `ctx`.
  */
 export function createRequestLog(parts: RequestLogParts) {
   const { log, observeRequest, quietPaths = [] } = parts;
@@ -74,9 +73,9 @@ export function createRequestLog(parts: RequestLogParts) {
   };
 }
 
-/** The parts from which pino itself composes its lines. A test compares both results. */
+/** The parts from which pino composes its lines. A test compares both results. */
 interface PinoInside {
-  /** For each level: `{"level":30`. */
+  /** For each level, such as `{"level":30`. */
   readonly [symbols.lsCacheSym]: Readonly<Record<number, string>>;
   /** The texts of the time and of the bindings begin with a comma. */
   readonly [symbols.timeSym]: () => string;
@@ -85,8 +84,8 @@ interface PinoInside {
 }
 
 /**
- * Returns a function that logs a request exactly as pino would, in a third of the time: nearly every request has this
- * line and no other. Undefined fields are left out.
+ * Returns a function that logs a request exactly as pino would, in a third of the time, because nearly every request
+ * has only this line. Omits undefined fields.
  */
 export function requestLine(log: Logger) {
   const inside = log as unknown as PinoInside;
@@ -104,7 +103,7 @@ export function requestLine(log: Logger) {
   };
 }
 
-/** Responds if even the error page failed. Koa's own answer would drop the request id. */
+/** Responds if even the error page failed. Koa's own answer would not contain the request id. */
 function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
   const { requestId } = ctx.state;
   ctx.status = statusOf(err);
@@ -117,5 +116,5 @@ function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
   ctx.body = failureText(requestId);
 }
 
-/** The answer to a request that failed where no error page can be shown. */
+/** The answer to a failed request where no error page can be shown. */
 export const failureText = (requestId: string): string => `Something went wrong on our side. Reference: ${requestId}\n`;

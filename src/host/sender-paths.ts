@@ -1,4 +1,4 @@
-/** Paths of the operators' listener that only senders with a bearer secret may call. */
+/** Paths of the operators' listener for senders with a bearer secret. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { AttemptLimit } from '../base/attempt-limits.ts';
@@ -13,18 +13,18 @@ export interface SenderParts {
   readonly wrongSecrets: () => AttemptLimit;
 }
 
-/** The name of the sender, after `requireSender`. */
+/** The name of the sender. Set by `requireSender`. */
 export const senderName = requestState<string>('requireSender');
 
 const PATHS: readonly string[] = Object.keys(SENDER_VARIABLES).map((path) => `/${path}`);
 
-/** Answers 404 at each path that no sender is configured for. */
+/** Answers 404 at each path without a configured sender. */
 export const hideUnconfigured =
   ({ senders }: SenderParts): Middleware =>
   (ctx, next) =>
     PATHS.includes(ctx.path) && senders()[ctx.path.slice(1) as SenderPath].length === 0 ? Promise.resolve() : next();
 
-/** Route step: finds the sender by its secret. A wrong secret gets 401, or 429 after too many. */
+/** Finds the sender by its secret. A wrong secret gets 401, and after too many 429. */
 export const requireSender = ({ senders, wrongSecrets }: SenderParts, path: SenderPath): Middleware =>
   async function sender(ctx, next) {
     const presented = hashOf(ctx.get('authorization'));
@@ -43,9 +43,8 @@ const hashOf = (text: string): Buffer => createHash('sha256').update(text).diges
 
 /**
  * Reads the whole body, so that an interrupted request changes nothing.
- *
- * @param remedy what the caller of a body that is too large should do.
- * @returns undefined if the body is too large (this function then answers 413) or the connection was cut
+ * @param remedy what the caller should do about a body that is too large
+ * @returns undefined if the body is too large (this function then answers 413) or the connection was lost
  */
 export async function bodyOf(
   ctx: Context,
@@ -62,7 +61,7 @@ export async function bodyOf(
         chunks.push(chunk);
       }
     } catch {
-      // The connection was cut: the caller gets no answer.
+      // The connection was lost, so the caller gets no answer.
       ctx.status = 400;
       return undefined;
     }
@@ -74,7 +73,6 @@ export async function bodyOf(
   return undefined;
 }
 
-/** Answers with the code, message and remedy of a refusal. */
 export function refuse(ctx: Context, status: number, { code, message, remedy }: Refusal): void {
   ctx.status = status;
   ctx.body = { code, message, remedy };

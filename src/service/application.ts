@@ -1,4 +1,4 @@
-/** Creates everything above the open stores that depends on the settings. A reload replaces all of it. */
+/** Creates all parts that depend on the settings, except the stores. A reload replaces these parts. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import { createAccountMail } from '../accounts/mail/account-mail.ts';
@@ -39,7 +39,7 @@ import type { CommonRegistries } from './common-registries.ts';
 import { listPages } from './page-list.ts';
 import { wireSignIn } from './sign-in.ts';
 
-/** The settings, and what survives a reload: the stores and their caches. */
+/** The settings, and the parts that a reload does not replace, such as stores and caches. */
 export interface ApplicationParts {
   readonly settings: Settings;
   readonly clock: Clock;
@@ -48,7 +48,7 @@ export interface ApplicationParts {
   readonly store: TokenStore;
   readonly registries: Omit<CommonRegistries, 'close'>;
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Must survive a reload, or every counter restarts. Without it, new metrics are created. */
+  /** Metrics for all reloads, because new metrics would restart every counter. If absent, new ones are created. */
   readonly metrics?: Metrics;
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
@@ -57,7 +57,7 @@ export interface ApplicationParts {
 
 export type Application = ReturnType<typeof createApplication>;
 
-/** Builds the provider, the pages and the host. Opens nothing. */
+/** Creates the provider, the pages and the host. Opens nothing. */
 export function createApplication(parts: ApplicationParts) {
   const { settings, clock, log, database, store, registries } = parts;
   const { createAttemptLimit, metrics = createMetrics() } = parts;
@@ -67,9 +67,8 @@ export function createApplication(parts: ApplicationParts) {
   const keys = settings.secrets.cookieKeys;
   const { outcomes } = metrics;
 
-  // Create the parts that render pages.
   const formTokens = createFormTokens({ issuer, keys });
-  // A function, because `server` is created below and needs `render`. If a store fails, pages show no user name.
+  // A function, because `server` is created later and needs `render`. If a store fails, pages show no user name.
   const findSignedIn = (ctx: Context) =>
     signedInOf(ctx, { sessions: server.sessions, standings }).catch(() => foundVisitor(ctx));
   const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
@@ -86,12 +85,10 @@ export function createApplication(parts: ApplicationParts) {
   const notices = createNotices({ issuer, keys, clock, signedInOf: findSignedIn });
   const errorPage = createErrorPage({ render });
 
-  // Create the parts that send mail.
   const background = createBackgroundMail({ log, outcomes });
   const sendMail = settings.mail && createSendMail(settings.mail, settings.brand);
   const mail = sendMail && createAccountMail({ issuer, accounts, sendMail, background, clock });
 
-  // Create the OAuth endpoints.
   const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
   const devices = createKnownDevices({ issuer, keys, clock, isShared });
   const oneTimeValues = createOneTimeValues({ store, clock });
@@ -105,7 +102,7 @@ export function createApplication(parts: ApplicationParts) {
     isKnownBrowser: (ctx, account) => devices.find(ctx, account) !== undefined,
     mail: mail && {
       notifySilent(ctx, accountId, { name }) {
-        // Send no mail: on a shared terminal no browser is known, so there would be a mail for each.
+        // Send no mail, because on a shared terminal no browser is known, so each sign-in would cause a mail.
         if (isShared(ctx.ip)) return;
         mail.notify(accountId, 'silent_authorization', { origin: requestOrigin(ctx), about: name });
       },
@@ -118,7 +115,6 @@ export function createApplication(parts: ApplicationParts) {
   });
   const { sessions } = server;
 
-  // Create the sign-in methods.
   const signIn = wireSignIn({
     ...parts,
     outcomes,
@@ -134,7 +130,6 @@ export function createApplication(parts: ApplicationParts) {
   });
   const { hourlyLimit, formDrafts } = signIn;
 
-  // Create the pages.
   const { keepResult, showResult } = submitResults({
     forms: formDrafts,
     signedInOf: (ctx) => signedInOf(ctx, { sessions, standings }),
@@ -198,7 +193,7 @@ export function createApplication(parts: ApplicationParts) {
     routes,
     /** Undefined if the service sends no mail. */
     mail,
-    /** Counts wrong secrets of senders at the operators' listener. */
+    /** Counts the wrong secrets that the operators' listener gets from senders. */
     wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits, log),
     /** Finishes the background work. Requests in progress can still be answered. */
     async close(): Promise<void> {
@@ -208,7 +203,7 @@ export function createApplication(parts: ApplicationParts) {
   };
 }
 
-/** Returns the application of the settings in force; a reload replaces it. */
+/** Returns the application for the present settings. A reload replaces it. */
 export function createCurrentApplication(parts: {
   readonly settings: Settings;
   readonly build: (settings: Settings) => Application;
@@ -226,12 +221,12 @@ export function createCurrentApplication(parts: {
       return current.application;
     },
 
-    /** Requests in progress finish on the application that they started on. */
+    /** A request in progress finishes on the application on which it started. */
     replace(settings: Settings): void {
       const replaced = current.application;
       current = { settings, application: build(settings) };
       log.level = settings.log.level;
-      // Do not wait: the background work of the old one, such as a mail, may take time.
+      // Do not wait, because the background work of the old application, such as a mail, may take time.
       const closing = replaced
         .close()
         .catch((err: unknown) => log.error({ err }, 'closing the replaced parts after a reload failed'))
@@ -239,7 +234,6 @@ export function createCurrentApplication(parts: {
       replacedClosing.add(closing);
     },
 
-    /** Resolves when every replaced application is closed. */
     replacedClosed: async (): Promise<void> => {
       await Promise.all(replacedClosing);
     },

@@ -1,4 +1,4 @@
-/** The background jobs: they remove expired data and finish interrupted work. */
+/** The background jobs, which remove expired data and finish interrupted work. */
 import { createErasureJob } from '../accounts/erasure.ts';
 import { createTimeLimitJob } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
@@ -16,7 +16,7 @@ import type { CommonRegistries } from './common-registries.ts';
 const MAILS_AT_ONCE = 20;
 const MAIL_RETRY_MS = 3_600_000;
 
-/** @param parts.settings returns the settings in force, as `application` does for its parts */
+/** @param parts.settings returns the present settings */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
   readonly application: () => Pick<Application, 'mail'>;
@@ -36,7 +36,7 @@ export function cleaningJobs(parts: {
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
   const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
 
-  /** When this node tries again, for each client about which it failed to send a mail. */
+  /** When this node tries again, for each client whose mail could not be sent. */
   const nextTries = new Map<string, number>();
 
   /** Starts a few mails and does not wait for them, because no other job may wait for the mail server. */

@@ -1,4 +1,4 @@
-/** Creates the registries of stored data, independent of the settings, for service and commands. */
+/** Creates the registries of stored data, which do not depend on the settings, for the service and for commands. */
 import type { Logger } from 'pino';
 import { createAccess } from '../accounts/access/access.ts';
 import { createPeople } from '../accounts/access/people.ts';
@@ -33,14 +33,14 @@ const UNWRITTEN = 'refused sign-ins of the last minute could not be recorded';
 
 export type CommonRegistries = ReturnType<typeof createCommonRegistries>;
 
-/** Creates the registries, and sends no query yet. The caller must close them. */
+/** Sends no query yet. The caller must close the registries. */
 export function createCommonRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'debug'>;
   readonly issuer: string;
-  /** Returns the name of the service, which a reload can change. */
+  /** A function, because a reload can change the name. */
   readonly brandName: () => OwnText;
   /** See `createClientRequests`. */
   readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;

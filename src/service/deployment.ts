@@ -8,7 +8,7 @@ type Described = Pick<Settings, 'issuer'> & {
   readonly storage: Pick<Settings['storage'], 'dataDirectory' | 'databaseUrl' | 'redisUrl'>;
 };
 
-/** Thrown if no service ever started with the stores of the settings and the environment. */
+/** Thrown if no service ever started with the stores of the present settings. */
 export class NoDeployment extends Error {
   readonly code = 'no_deployment';
   readonly remedy =
@@ -22,14 +22,14 @@ export class NoDeployment extends Error {
   }
 }
 
-/** @throws NoDeployment if the settings name an embedded database that does not exist. */
+/** @throws NoDeployment if the settings name an embedded database that does not exist */
 export function requireEmbeddedDatabase({ databaseUrl, dataDirectory }: Described['storage']): void {
   if (databaseUrl === undefined && !hasDatabase(dataDirectory)) {
     throw new NoDeployment(`the data directory ${dataDirectory}`);
   }
 }
 
-/** @throws NoDeployment if the database on the server is empty. */
+/** @throws NoDeployment if the database on the server is empty */
 export async function requireTables(database: OpenDatabase, { databaseUrl }: Described['storage']): Promise<void> {
   if (databaseUrl === undefined || (await hasSchema(database))) return;
   throw new NoDeployment(`the database ${placeOf(databaseUrl)}, which is empty`);

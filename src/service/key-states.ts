@@ -1,4 +1,4 @@
-/** The state of each key: which one signs, and which nodes differ. */
+/** The state of each key: whether it signs, and on which nodes it is missing. */
 import { systemClock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
@@ -14,12 +14,11 @@ export const KEY_VARIABLE: Readonly<Record<KeyKind, string>> = {
 export interface KeyState {
   readonly kind: KeyKind;
   readonly fingerprint: string;
-  /** `other`: accepted, but this configuration does not sign with it. */
+  /** A key with `other` is accepted, but this configuration does not sign with it. */
   readonly use: 'current' | 'other';
 }
 
 export interface KeyFacts {
-  /** The keys of this configuration. */
   readonly keys: Keys;
   readonly nodes: readonly NodeKeys[];
 }
@@ -57,7 +56,6 @@ export interface KeyProblem {
 
 const KINDS: readonly KeyKind[] = ['cookie', 'token'];
 
-/** Returns the states of this configuration's keys, in its order. */
 export const keyStates = ({ keys }: Pick<KeyFacts, 'keys'>): KeyState[] =>
   KINDS.flatMap((kind) =>
     [...new Set(fingerprintsOf(kind, keys))].map(
@@ -70,7 +68,7 @@ const listOf = (kind: KeyKind, { cookieKeys, tokenKeys }: Keys): readonly string
 
 const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] => listOf(kind, keys).map(keyFingerprint);
 
-/** Finds keys that are not on every node: any request may reach any node. */
+/** Finds keys that some nodes lack, because any request may reach any node. */
 export const keyProblems = (facts: KeyFacts): KeyProblem[] => KINDS.flatMap((kind) => differences(kind, facts));
 
 function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyProblem[] {

@@ -1,4 +1,4 @@
-/** Lists all pages. Add a new page here; the page itself declares which requests it answers. */
+/** Lists all pages. Add a new page here. The page itself declares which requests it answers. */
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { PasswordLinkRequests } from '../accounts/password-links/link-mail.ts';
@@ -58,7 +58,7 @@ import type { Database } from '../storage/queries.ts';
 import type { CommonRegistries } from './common-registries.ts';
 import type { SignInWiring } from './sign-in.ts';
 
-/** @returns the routes of all pages, in the order in which they are tried. */
+/** @returns the routes of all pages, in the order in which they are tried */
 export function listPages(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
@@ -73,7 +73,7 @@ export function listPages(parts: {
   readonly mail: AccountMail | undefined;
   readonly linkRequests: PasswordLinkRequests | undefined;
   readonly oneTimeValues: OneTimeValues;
-  /** Seals the values that a page showed and that its form sends back. */
+  /** Seals values that a page shows and that its form sends back. */
   readonly seals: Seals;
   readonly postForm: PostForm;
 }): Route[] {
@@ -83,9 +83,9 @@ export function listPages(parts: {
   const { passwords, upstream } = enabled;
   const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
   const { signIn: signInWiring, registries, server, ...others } = parts;
-  // The registries come after the server, whose `engine` is another one.
+  // Put the registries last, because pages need their `engine`, and not that of the server.
   const engines = { ...server, ...registries };
-  /** What the pages are made of: each page names what it uses in its own signature. */
+  /** The parts of all pages. The signature of each page names the parts that it uses. */
   const all = { ...engines, ...signInWiring, ...others, issuer, limits, passwords, upstream, api };
 
   const passwordChanges = createPasswordChanges({ ...all, links: all.passwordLinks });
@@ -94,7 +94,7 @@ export function listPages(parts: {
   const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
 
   const signInSteps = createSignInSteps(all);
-  /** For the pages of one client. */
+  /** The parts of the pages about one client. */
   const own = { ...all, own: createOwnClientPages(all), graceSeconds: settings.leaks.secretGraceSeconds };
   const ids = settings.api?.testOrganizations ?? [];
   const testOrganizations = createTestOrganizations({ ...all, ids });

@@ -5,7 +5,7 @@ import type { AttemptLimit } from '../base/attempt-limits.ts';
 import { message } from '../base/message.ts';
 import type { ClientRequests, MailedOwner } from '../clients/client-requests.ts';
 
-/** @param perOwner allows one mail a day for each key, counted across all nodes */
+/** @param perOwner allows one mail a day for each key, on all nodes together */
 export function createProblemMails(parts: {
   readonly requests: Pick<ClientRequests, 'groups'>;
   readonly mail: () => Pick<AccountMail, 'reportProblems'> | undefined;
@@ -18,17 +18,17 @@ export function createProblemMails(parts: {
   async function mailOwner({ id: ownerId, step }: MailedOwner): Promise<void> {
     const open = (await requests.groups(undefined, ownerId)).filter(({ isMailed, isMended }) => isMailed && !isMended);
     if (open.length === 0 || !mail()) return;
-    // Any caller can send authorization requests, so these have their own limit of one mail a day.
+    // Any caller can send authorization requests, so problems with these have their own limit of one mail a day.
     const key = `${ownerId} ${step}`;
     if (await perOwner.count(key)) return;
-    // Use only our own text for each error, because a caller may have chosen words in the cause.
+    // Name only the error, because a caller may have chosen words in the cause.
     const items = open.map(({ clientId, clientName: client, error }) => {
       return [clientId + error, message('mail.client_problem-item', { client, error })] as const;
     });
     const [one, ...others] = new Set(open.map(({ clientId }) => clientId));
     const path = `/profile/oauth-clients${others.length > 0 ? '' : `/${one}/problems`}`;
     const isSent = await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
-    // Do not count a mail that failed: the next problem sends another mail, which also names these problems.
+    // Do not count a mail that failed. The next problem sends another mail, which also names these problems.
     if (isSent === false) await perOwner.refund(key);
   }
 

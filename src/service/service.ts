@@ -1,4 +1,4 @@
-/** The only place that wires the service: stores, their caches, the application, the listeners. */
+/** Connects all parts of the service: stores, caches, application and listeners. */
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -33,40 +33,39 @@ import { openStores } from './stores.ts';
 
 export interface ServiceParts {
   readonly settings: Settings;
-  /** Loads the current settings, for a reload. @throws ConfigurationProblems */
+  /** Loads the present settings for a reload. @throws ConfigurationProblems */
   readonly loadSettings: () => Settings;
   readonly clock: Clock;
   /**
-   * Milliseconds to add to the time of a store. For tests, which move `clock` but cannot move the stores' clocks;
-   * absent in production, where all clocks show the same time.
+   * Milliseconds to add to the time of a store. For tests, which move `clock` but cannot move the stores' clocks.
+   * Absent in production, where all clocks show the same time.
    */
   readonly timeShift?: () => number;
   readonly log: Logger;
-  /** Multiplies the timeouts of stores and connections. For tests: in production, requests wait for these timeouts. */
+  /** Multiplies the timeouts of stores and connections. Only for tests, because requests wait for these timeouts. */
   readonly timeoutFactor?: number;
-  /** How long a reload of every node waits for answers. For tests. */
+  /** How long a reload of every node waits for the other nodes. Only for tests. */
   readonly reloadWaitMs?: number;
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
- * How long change streams stay open after the port is closed, unless their readers leave first: readers need time to
- * find another node, and to listen to both nodes for a second.
+ * How long change streams stay open after the port is closed, unless their readers disconnect first. Readers need this
+ * time to find another node, and to listen to both nodes for a second.
  */
 const HANDOVER_MS = 3_000;
 
 const UNREF = { ref: false };
 const KEPT_SECRETS = 'leaked secrets could not be refused for good before the reload';
 
-/** Returns a port that no other process uses: with `reusePort`, processes share the public port. */
+/** Returns a port that no other process uses, because with `reusePort` several processes have the same public port. */
 const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number => (reusePort ? operatorsPort : port);
 
 /**
- * Opens the stores, builds every part and listens. If the start fails half-way, nothing stays open.
- *
- * @throws EmbeddedPostgresInUse, MigrationsPending, UnsafeRedis or StorageUnavailable, each with
- *   its remedy, before anything listens.
+ * Opens the stores, creates every part and listens. If the start fails, nothing stays open.
+ * @throws EmbeddedPostgresInUse, MigrationsPending, UnsafeRedis or StorageUnavailable, each with its remedy, before
+ *   anything listens
  */
 export async function startService(given: ServiceParts) {
   const { settings, loadSettings, clock, log, timeoutFactor = 1 } = given;
@@ -110,7 +109,7 @@ export async function startService(given: ServiceParts) {
       name: 'client_problem_mails',
       attempts: 1,
       windowSeconds: 86_400,
-      // If the store is unavailable, throw, because otherwise each node would send a mail.
+      // Throw if the store is unavailable, because otherwise each node would send a mail.
       onStoreUnavailable: 'throw',
       log,
     }),
@@ -250,18 +249,17 @@ export async function startService(given: ServiceParts) {
     /** Returns every route of the public listener, with the steps before its response. */
     routes: () => current.application.routes,
     operatorsUrl: addressOf(operators[0]),
-    /** The routes of the operators' listener. */
     operatorsRoutes: operatorsHost.routes,
-    /** Reloads this node only. */
+    /** Reloads only this node. */
     reload: sharedReload.here,
     metrics,
     readiness,
     shutdownDelayMs,
-    /** Runs the cleaning jobs now, in addition to their runs every minute. */
+    /** Runs the cleaning jobs now. They also run every minute. */
     clean: cleaning.round,
     /** Resolves when the cleaning jobs have run once. */
     firstCleaning: cleaning.first,
-    /** Applies these settings, instead of the settings that a reload would load. */
+    /** Applies the given settings, and not those that a reload would load. */
     apply,
     /** Makes the node not ready, accepts requests during the shutdown delay, then closes the port. */
     async leave() {
@@ -269,24 +267,22 @@ export async function startService(given: ServiceParts) {
       void heartbeat.beat();
       const leaving = {
         delayMs: shutdownDelayMs(),
-        // From now on readers can open their next stream only at another node, if there is one.
+        // From now on, readers can open their next stream only at another node, if there is one.
         onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
         // Do this only now, because a browser whose reconnection is refused never tries again.
         onUnreachable: () => requestStreams.reopen(),
       };
       await departure.leave(everyone, leaving);
     },
-    /** Answers requests in progress, then closes everything, the last opened first. */
+    /** Answers requests in progress, then closes everything in reverse order of opening. */
     close: () => closing.disposeAsync(),
   };
 }
 
 /**
- * Opens both listeners. They are closed before the parts that they use, and streams end first.
- *
- * The operators' listener opens last, and nothing may be awaited afterwards: once `/readyz` answers, the process must
- * react to SIGTERM without losing a request, which it does only after its start.
- *
+ * Opens both listeners. They are closed before the parts that they use, and streams end first. The operators' listener
+ * opens last, and nothing may be awaited afterwards: once `/readyz` answers, the process must react to SIGTERM without
+ * losing a request, which it does only after its start.
  * @param parts.onOpen called when the public listener is open, before the operators' listener
  */
 async function listen(parts: {
@@ -306,7 +302,7 @@ async function listen(parts: {
   opened.defer(async () => {
     await Promise.all(listeners.map(drain));
   });
-  // End event streams first: `drain` would wait for them until its timeout.
+  // End event streams first, because `drain` would wait for them until its timeout.
   opened.defer(endStreams);
   const everyone = await listenOnHost(handle, server.port, server.host, {
     ServerResponse: departure.ServerResponse,

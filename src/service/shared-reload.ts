@@ -1,4 +1,4 @@
-/** Reloads this node, or every node by a request in the database. */
+/** Reloads this node, or every node by means of a request in the database. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Activity } from '../accounts/activity/activity.ts';
@@ -13,7 +13,7 @@ import type { Database } from '../storage/queries.ts';
 import { latestReloadRequest, RELOAD_MESSAGE, requestReload } from '../storage/reload-requests.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** Longer than the time between heartbeats, and than that after which a node without them counts as silent. */
+/** Longer than the pause between heartbeats, and longer than a node without heartbeats is still regarded as running. */
 const MAX_WAIT_MS = 40_000;
 const POLL_PAUSE_MS = 250;
 
@@ -27,7 +27,6 @@ export function createSharedReload(parts: {
   readonly reload: () => Promise<Reload>;
   readonly loadSettings: () => Settings;
   readonly settings: () => Settings;
-  /** Writes the row of this node. */
   readonly beat: () => Promise<void>;
   readonly maxWaitMs?: number | undefined;
 }) {
@@ -35,7 +34,7 @@ export function createSharedReload(parts: {
   let answer: ReloadAnswer = { request: 0 };
   let state: 'starting' | 'running' | 'stopped' = 'starting';
   let last: Promise<unknown> = Promise.resolve();
-  /** The settings in the latest log entry that need a restart, because each further reload finds them again. */
+  /** The settings in the latest log entry that need a restart, because each later reload finds them again. */
   let waiting = '';
 
   /** Runs reloads one after the other. */
@@ -45,10 +44,10 @@ export function createSharedReload(parts: {
     return done;
   }
 
-  /** @param request the latest request before the file is read */
+  /** @param request the number of the latest request before the settings file is read */
   async function take(request: number, by?: OperatedBy): Promise<Reload> {
     const [outcome] = await Promise.allSettled([parts.reload()]);
-    // If a store was unavailable, the request stays unanswered, and the next heartbeat tries again.
+    // If a store was unavailable, do not answer the request, so that the next heartbeat tries again.
     const isAnswered = outcome.status === 'fulfilled' || !(outcome.reason instanceof StorageUnavailable);
     const answered = isAnswered ? Math.max(request, answer.request) : answer.request;
     answer = { request: answered, at: new Date(clock()).toISOString() };
@@ -63,8 +62,8 @@ export function createSharedReload(parts: {
   }
 
   /**
-   * Records the names of changed settings, but no values, which may be secrets. A SIGHUP has no operator's name, but
-   * only an operator can send it, and `audit --actor operator` must find every change of settings.
+   * Records the names of changed settings, but no values, which may be secrets. A SIGHUP does not tell the operator's
+   * name, but only an operator can send it, and `audit --actor operator` must find every change of settings.
    */
   async function recordReload({ changed, needsRestart }: Reload, by?: OperatedBy): Promise<void> {
     const names = needsRestart.join();
@@ -89,7 +88,7 @@ export function createSharedReload(parts: {
 
   /** Reloads if there is a new request. If the database fails, the next heartbeat tries again. */
   const checkRequests = (): Promise<void> =>
-    // `take` has put a failed reload into the answer, and `reload` has logged it.
+    // `take` has stored the failure as the answer, and `reload` has logged it.
     inTurn(poll).catch(() => {});
 
   function checkIfRunning(): void {
@@ -103,7 +102,7 @@ export function createSharedReload(parts: {
   return {
     answer: () => answer,
     checkRequests: checkIfRunning,
-    /** Reloads this node only. */
+    /** Reloads only this node. */
     here: () => take(answer.request),
 
     /** Returns what a reload would change here, without secrets. */
@@ -116,16 +115,15 @@ export function createSharedReload(parts: {
     },
 
     /**
-     * Reloads this node, then asks the others. `nodes` is absent if the database fails.
-     *
-     * @throws ConfigurationProblems, or the error of this node's reload; no other node is asked then
+     * Reloads this node, then asks the other nodes. `nodes` is absent if the database fails.
+     * @throws ConfigurationProblems, or the error of this node's reload. Then no other node is asked.
      */
     async everywhere(by?: OperatedBy) {
       const { taken, request } = await inTurn(async () => {
         const before = await latestReloadRequest(database).catch(() => undefined);
         const taken = await take(before?.number ?? 0, by);
         const asked = await requestReload(database, by).catch(() => undefined);
-        // This reload answers the request, unless another one was made in between, perhaps for a newer file.
+        // This reload answers the request, unless another request was made meanwhile, perhaps for a newer file.
         if (asked && asked.previous === before?.number) {
           answer = { ...answer, request: asked.number };
           await beat();
@@ -137,7 +135,7 @@ export function createSharedReload(parts: {
       return { ...shown(taken), nodes: await outcomes(request) };
     },
 
-    /** Checks for a request that was made while this node started. */
+    /** Looks for a request that was made while this node started. */
     async start(): Promise<void> {
       await checkRequests();
       state = 'running';

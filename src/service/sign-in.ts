@@ -1,4 +1,4 @@
-/** Wires the sign-in methods: password, passkey, provider and mailed link. */
+/** Creates the sign-in methods: password, passkey, provider and mailed link. */
 import type { Logger } from 'pino';
 import { createResolveIdentity } from '../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
@@ -38,7 +38,7 @@ import type { CommonRegistries } from './common-registries.ts';
 
 export type SignInWiring = ReturnType<typeof wireSignIn>;
 
-/** Wires all sign-in methods. Sends no requests to providers yet. */
+/** Sends no requests to providers yet. */
 export function wireSignIn(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
@@ -90,7 +90,6 @@ export function wireSignIn(parts: {
   });
   const endingChoices = createEndingChoices({ ...all, disconnect, signInMethods, formDrafts });
 
-  // Create the sign-in with a password.
   const forgotPasswordUrl = passwords && mail ? FORGOT_PASSWORD : undefined;
   const checkPassword = passwords
     ? createPasswordCheck({
@@ -101,10 +100,8 @@ export function wireSignIn(parts: {
       })
     : refusePasswords;
 
-  // Create the sign-in with a passkey.
   const passkeySignIns = settings.signIn.passkeys ? createPasskeySignIns({ ...all, mayAdd }) : undefined;
 
-  // Create the sign-in with a provider.
   const upstreamProviders = providers.map((provider) => createUpstreamProvider({ issuer, settings: provider, clock }));
   const arrive = createArrival({
     ...all,
@@ -132,7 +129,6 @@ export function wireSignIn(parts: {
   const upstream = createUpstreamSignIns({ ...all, providers: upstreamProviders, flows, nextPerson, arrive });
 
   return {
-    /** The sign-in methods that this service offers. */
     enabled: { passwords, forgotPasswordUrl, upstream, passkeys: passkeySignIns },
     checkPassword,
     continueIfSatisfied,

@@ -1,4 +1,4 @@
-/** Retries a start while stores are unavailable, as when all machines start after a power cut. */
+/** Repeats a start while stores are unavailable, as when all machines start after a power cut. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Trouble, troubleOf } from './startup-errors.ts';
 
@@ -7,11 +7,10 @@ const PAUSE_MS = 1_000;
 const REPORT_INTERVAL_MS = 5_000;
 
 /**
- * Calls `start`, and retries while a store is unavailable. Other failures (a wrong password, an unknown database) are
- * thrown at once.
- *
+ * Calls `start`, and repeats it while a store is unavailable. Other failures, such as a wrong password or an unknown
+ * database, are thrown immediately.
  * @param start must leave nothing open if it fails
- * @param report called with the failure, and the number of seconds for which retries continue
+ * @param report called with the failure, and with the number of seconds for which the repetition continues
  * @param time `now` in monotonic milliseconds, and a pause
  * @throws the error of the last attempt
  */

@@ -4,13 +4,12 @@ import { ConfigurationProblems } from '../config/problems.ts';
 import { PASSWORDS_IN_URLS } from '../config/urls.ts';
 import { STOPPED_INSIDE, StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** A failure that an operator can fix. */
 export interface Trouble {
   /** A stable code, because scripts may compare it. */
   readonly code: string;
   readonly message: string;
   readonly remedy: string;
-  /** True if the failure may end by itself in a moment. */
+  /** True if the failure may soon end by itself. */
   readonly mayPass?: boolean;
 }
 
@@ -66,7 +65,7 @@ export function explained(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const trouble = troubleOf(error);
   if (trouble) return `${trouble.message}: ${trouble.remedy}`;
-  // These messages contain the problem and the remedy, so print no stack trace.
+  // The message contains the problem and the remedy, so print no stack trace.
   const isExplained = error instanceof ConfigurationProblems || 'code' in error;
   return isExplained ? error.message : String(error.stack);
 }
@@ -82,7 +81,7 @@ const REDIS: Store = { name: 'Redis', variable: 'REDIS_URL' };
 const credentials = ({ variable }: Store): string =>
   `correct the account and the password in ${variable}: ${PASSWORDS_IN_URLS}`;
 
-/** Remedies, by patterns for code (SQLSTATE, system, TLS) and message of a driver's error. */
+/** Remedies by a pattern for a driver's error, which matches code (SQLSTATE, system, TLS) and message. */
 const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) => string, mayPass?: boolean])[] = [
   [/^28|WRONGPASS|NOAUTH|AUTH called|invalid (?:username-)?password|SASL/, credentials],
   [/^3D000/, ({ variable }) => `create the database, or correct its name at the end of ${variable}`],
@@ -185,11 +184,11 @@ function knownRemedy(store: Store, error: StorageUnavailable) {
   return known && { remedy: known[1](store), mayPass: known[2] };
 }
 
-/** Returns how to correct a URL, or a certificate, with which no connection was possible. */
+/** Returns a remedy for a URL or a certificate with which no connection was possible. */
 export const connectionRemedy = (error: Error, variable: string): string | undefined =>
   STORE_REMEDIES.find(([cause]) => causesOf(error).some((one) => cause.test(one)))?.[1]({ name: variable, variable });
 
-/** Returns each cause, its code first; for a host with several addresses, one cause for each. */
+/** Each text begins with the code. For a host with several addresses, each has its own cause. */
 function causesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
   const { code = '' } = error as NodeJS.ErrnoException;
@@ -197,7 +196,7 @@ function causesOf(error: unknown): string[] {
   return [`${code} ${error.message}`, ...inner.flatMap(causesOf)];
 }
 
-/** Keyed by system call and error code, or by the code alone. */
+/** The key is the system call with the error code, or only the code. */
 const SYSTEM_REMEDIES: Readonly<Record<string, string>> = {
   'listen EADDRINUSE':
     'stop the process that listens there (often another Gatehouse; with server.reuse_port: true several share the ' +

@@ -4,7 +4,7 @@ import { AccountBusy, CallerLeft } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
 import { isAway, StorageUnavailable } from './storage-unavailable.ts';
 
-/** Maximum number of waiting requests of an account, all sent by one person or attacker. */
+/** Maximum number of waiting requests of an account, because one attacker may send all of them. */
 const MAX_WAITING = 10;
 
 export const createAccountTurns = (): InTurn =>
@@ -12,15 +12,18 @@ export const createAccountTurns = (): InTurn =>
 
 /** The limits of the queue of one id. */
 interface TurnLimits {
-  /** How many requests run at once; default: one. */
+  /** How many requests run at once; by default one. */
   readonly atOnce?: number;
   readonly maxWaiting: number;
-  /** The limit of one caller, so that no caller keeps all others out. */
+  /** Maximum number of waiting requests of one caller, so that no caller can fill the queue. */
   readonly maxWaitingPerCaller?: number;
   readonly maxWaitMs?: number | undefined;
-  /** True if waiting requests would fail with this error, too, and are rejected. Default: if a store is away. */
+  /**
+   * True if the waiting requests would fail with the same error, and so are rejected. By default, true if a store does
+   * not answer.
+   */
   readonly concernsAll?: (error: unknown) => boolean;
-  /** Default: AccountBusy. */
+  /** AccountBusy by default. */
   readonly refusal?: () => Error;
 }
 
@@ -28,20 +31,18 @@ interface Waiting extends PromiseWithResolvers<void> {
   readonly caller: string | undefined;
 }
 
-/** The response of a waiting request: it closes early if the caller disconnects. */
+/** The response of a waiting request. It is closed early if the caller disconnects. */
 type Response = Pick<EventEmitter, 'once' | 'off'> & { readonly destroyed?: boolean };
 
 /**
- * Runs at most `atOnce` functions of an id at once. Further ones wait, and start in the order of their calls.
- *
- * @returns a function that runs `work`, and tells it whether it has waited. `caller` is used with
- * `maxWaitingPerCaller`. If too many wait, or `maxWaitMs` has passed, throws the refusal; if `response` was closed
- * before, throws CallerLeft. Then `work` was not run.
+ * Runs at most `atOnce` functions of an id at once. Further functions wait, and start in the order of the calls.
+ * @returns a function that runs `work`, and tells `work` whether it has waited. `caller` is used with
+ *   `maxWaitingPerCaller`. The function throws the refusal if too many wait, or after `maxWaitMs`. It throws CallerLeft
+ *   if `response` was closed before the start. In these cases `work` was not run.
  */
 export function createTurnsOf(limits: TurnLimits) {
   const { atOnce = 1, maxWaiting, maxWaitingPerCaller = maxWaiting, maxWaitMs } = limits;
   const { concernsAll = isAway, refusal = () => new AccountBusy() } = limits;
-  /** The state of each id with running work. */
   const all = new Map<string, { running: number; readonly waiting: Waiting[] }>();
 
   return async <Result>(
@@ -124,17 +125,16 @@ async function waitFor(
   }
 }
 
-/** Refuses a closed response: it emits no further `close`, so its request would wait, and then run. */
+/** Refuses a closed response: it emits no further `close`, so the request would wait, and then run. */
 function requireCaller(response: Response | undefined): void {
   if (response?.destroyed) throw new CallerLeft();
 }
 
-/** Maximum number of waiting requests of all users together. */
 const MAX_WAITING_OF_ALL = 1_000;
 
 /**
- * Runs at most `max` functions of all callers at once. The refusal is StorageUnavailable `too_many_waiting`; if too
- * many wait, it is for the latest request of the `caller` with most of them.
+ * Runs at most `max` functions of all callers at once. The refusal is StorageUnavailable `too_many_waiting`. If too
+ * many functions wait, it refuses the latest function of the `caller` with most waiting functions.
  */
 export function createTurns(max: number, limits: Partial<Pick<TurnLimits, 'maxWaiting' | 'maxWaitMs'>> = {}) {
   const inTurn = createTurnsOf({ atOnce: max, maxWaiting: MAX_WAITING_OF_ALL, refusal: tooManyWaiting, ...limits });
@@ -144,14 +144,14 @@ export function createTurns(max: number, limits: Partial<Pick<TurnLimits, 'maxWa
 const tooManyWaiting = (): StorageUnavailable =>
   new StorageUnavailable('postgresql', new Error('too many requests wait for their turn'), 'too_many_waiting');
 
-/** Runs a transaction in the account's queue, so it takes no connection while it waits. */
+/** Runs a transaction in the account's queue. While it waits there, it uses no connection. */
 export const transactionOf = <Result>(
   database: Database,
   accountId: string | undefined,
   work: (tx: Queries) => Promise<Result>,
 ): Promise<Result> => database.inTurn(accountId, () => database.transaction(work));
 
-/** Like `transactionOf`, but first locks the account's row, so that other nodes wait as well. */
+/** Like `transactionOf`, but first locks the account's row, so that the transactions of other nodes wait as well. */
 export const lockedTransactionOf = <Result>(
   database: Database,
   accountId: string,
@@ -162,7 +162,7 @@ export const lockedTransactionOf = <Result>(
     return work(tx);
   });
 
-/** Locks the rows of accounts until the transaction ends. For one account, call it in the account's queue. */
+/** Locks the rows of accounts until the transaction ends. For only one account, call this in the account's queue. */
 export async function lockAccount(tx: Queries, ...accountIds: readonly string[]): Promise<void> {
   // Lock in the order of ids, so that two transactions that lock several accounts cannot deadlock.
   await tx.query('SELECT FROM accounts WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE', [accountIds]);

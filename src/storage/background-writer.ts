@@ -2,11 +2,11 @@
 import { outsideRequests } from '../base/current-request.ts';
 
 /**
- * @param pauseMs time from adding the first waiting entry until all waiting entries are written.
- * @param maxWaiting if this many entries wait, further ones are dropped until the next write.
- * @param keyOf if given, only the latest of several entries with the same key is written.
- * @param write must not reject. Returns the entries to retry after the next pause; all other
- *   entries are treated as written.
+ * @param pauseMs the time from the first waiting entry to the write of all waiting entries
+ * @param maxWaiting if this many entries wait, further entries are dropped until the next write
+ * @param keyOf if given, only the latest of several entries with the same key is written
+ * @param write must not reject. Returns the entries to retry after the next pause; all other entries are treated as
+ *   written.
  */
 export function createBackgroundWriter<Entry extends object>({
   pauseMs,
@@ -42,7 +42,7 @@ export function createBackgroundWriter<Entry extends object>({
     }
   }
 
-  // Run one write after the other, so that each finds what the previous one wrote.
+  // Run one write after another, so that a write finds what the earlier writes have written.
   let work = Promise.resolve();
   function flush(): Promise<void> {
     work = work.then(writeWaiting);
@@ -50,15 +50,15 @@ export function createBackgroundWriter<Entry extends object>({
   }
 
   return {
-    /** True if a new entry would be dropped. Check it before creating an entry that is costly. */
+    /** True if a new entry would be dropped. Check this before creating an entry that is costly. */
     isFull,
 
-    /** Only stores the entry in memory, so it never delays a request. */
+    /** Only stores the entry in memory, and so never delays a request. */
     add: (entry: Entry): void => put(keyOf(entry), entry),
 
     flush,
 
-    /** Writes all waiting entries; entries whose write fails are not retried. */
+    /** Writes all waiting entries. If this fails, they are lost. */
     async close(): Promise<void> {
       await flush();
       clearTimeout(timer);

@@ -4,32 +4,30 @@ import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
 const DEFAULT_MAX_SIZE = 10_000;
 /**
- * Limits how long a value can be stale, because not every change is announced: a database that is
- * restored from a backup while the nodes are running announces nothing.
+ * The maximum age of a value. Not every change is announced: a database that is restored from a backup while nodes run
+ * announces nothing.
  */
 const MAX_AGE_MS = 60_000;
-/** How many values stay objects in a cache that stores the others as bytes. */
+/** How many values remain objects in a cache that stores all other values as bytes. */
 const MAX_UNPACKED = 1_000;
-/** If more names than this have changed, the whole cache is cleared. */
+/** If more names have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
 
-/** `undefined` means that the row does not exist (a miss). */
+/** `undefined` stands for a row that does not exist (a miss). */
 type Cacheable = object | string | undefined;
 
 export interface Cache<Value extends Cacheable> {
   /**
-   * Returns the cached value, or calls `load` and caches the result. Concurrent calls for the same
-   * key share one `load`.
-   *
-   * @param isUsable if it rejects the cached value, the value is loaded again; not called for a miss
+   * Returns the cached value, or the result of `load`, which is then cached. Concurrent calls for a key share one
+   * `load`.
+   * @param isUsable if it returns false for the cached value, the value is loaded again. Not called for a miss.
    */
   get(key: string, load: () => Promise<Value>, isUsable?: (value: NonNullable<Value>) => boolean): Promise<Value>;
-  /** Call this before a read: the returned function caches its result if nothing has changed since. */
+  /** Call this before a read. The returned function caches the result of the read if nothing has changed since. */
   beginRead(): (key: string, value: NonNullable<Value>) => void;
   /**
    * Removes a value that this node has just changed, before the database announces the change.
-   *
-   * @param change as the change feed announces it; its first word is the cache key
+   * @param change as in the change feed. Its first word is the cache key.
    */
   invalidate(topic: ChangeTopic, change: string): void;
 }
@@ -37,23 +35,26 @@ export interface Cache<Value extends Cacheable> {
 export interface CacheOptions<Value extends Cacheable> {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Topics whose changes begin with the key of the value to remove; `everything` clears the cache. */
+  /**
+   * Topics of the changes that remove a value. The change begins with the key of the value; `everything` clears the
+   * cache.
+   */
   readonly topics: readonly ChangeTopic[];
-  /** A change of this topic invalidates every value that contains the changed name. */
+  /** A change of this topic removes every value that contains the changed name. */
   readonly within?: { readonly topic: ChangeTopic; readonly namesIn: (value: Value) => string[] };
-  /** Maximum total size; the least recently used values are evicted first. */
+  /** Maximum total size. The least recently used values are removed first. */
   readonly maxSize?: number;
-  /** Returns the size of a value; 1 by default. */
+  /** By default, each value has size 1. */
   readonly sizeOf?: (value: Value) => number;
-  /** Maximum number of cached misses; 0 by default. Set it only if `topics` announce new rows. */
+  /** Maximum number of cached misses; by default 0. Set this only if `topics` announce new rows. */
   readonly maxMisses?: number;
-  /** Keeps all but the most recently used values as text, in bytes outside V8's heap. */
+  /** Stores all but the most recently used values as text, in bytes outside V8's heap. */
   readonly asText?: Packing<NonNullable<Value>>;
 }
 
 /**
- * Converts a value to text and back. With 100,000 values of many small objects each, a garbage collection of V8 stops
- * the process for longer than a request takes.
+ * Converts a value to text and back. With 100,000 values of many small objects each, a garbage collection of V8 would
+ * stop the process for longer than a request takes.
  */
 interface Packing<Value> {
   pack(value: Value): string;
@@ -61,31 +62,31 @@ interface Packing<Value> {
 }
 
 interface Entry<Value extends Cacheable> {
-  /** Undefined once the value is stored, because many promises would be many objects. */
+  /** Undefined once the value is stored, because a promise for each value would be too many objects. */
   promise: Promise<Value> | undefined;
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
-  /** Undefined for a miss, while the load is in progress, and while only the bytes are stored. */
+  /** Undefined for a miss, during the load, and if only the bytes are stored. */
   value?: NonNullable<Value> | undefined;
   bytes?: Buffer;
-  /** 0 while the load is in progress. */
+  /** 0 during the load. */
   size: number;
 }
 
 /**
- * Caches promises, not values: concurrent callers share one database read. A read that began before
- * a change is never served after it, because a change also drops reads in progress, and an entry is
- * added only when its read starts.
+ * Caches promises, so that concurrent callers share one database read. A read that began before a change is never
+ * served after the change: the entry is added when its read starts, and a change also removes entries whose read is in
+ * progress.
  */
 export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>): Cache<Value> {
   const { changes, clock, topics, within, sizeOf = () => 1, asText } = parts;
   const entries = createLruMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE);
-  /** Separate from the values, so that look-ups of keys that do not exist cannot evict values. */
+  /** Separate from the values, so that look-ups of keys that do not exist cannot displace values. */
   const misses = createLruMap<Value>(parts.maxMisses ?? 0);
-  /** The entries whose values were used last, in the order of their use. */
+  /** The entries whose values are objects, in the order of their use. */
   const unpacked = new Set<Entry<Value>>();
-  /** `nameChangeCount` at the latest change of each name, so that a change need not scan the values. */
+  /** `nameChangeCount` at the latest change of each name, so that a change need not look at each value. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
   let changeCount = 0;
@@ -115,11 +116,11 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     else if (topic === within?.topic) recordNameChange(change);
   });
 
-  /** Returns the value of an entry; undefined for a miss, and while the load is in progress. */
+  /** @returns undefined for a miss, and during the load */
   const valueIn = ({ value, bytes }: Entry<Value>): NonNullable<Value> | undefined =>
     value === undefined && asText && bytes ? asText.unpack(bytes.toString()) : value;
 
-  /** Makes an entry the most recently used. */
+  /** Makes the entry the most recently used one. */
   function use(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
     entry.value = value;
     entries.set(key, entry);
@@ -145,7 +146,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
-    // The entry is loading, or it is a miss: its data may have been read before the latest change.
+    // The entry is loading, or it is a miss, whose data may have been read before the latest change.
     if (value === undefined) return false;
     const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
     if (within?.namesIn(value).some(hasChanged)) return false;
@@ -156,7 +157,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   return {
     invalidate(topic, change) {
       remove(firstWord(change));
-      // Announce the change: other caches of this node may hold values derived from this one.
+      // Announce the change, because other caches of this node may have values derived from this one.
       changes.announce(topic, change);
     },
 
@@ -191,14 +192,14 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       entries.set(key, started);
       promise.then(
         (value) => {
-          // The entry was invalidated while it was loading.
+          // The entry was removed during the load.
           if (entries.get(key) !== started) return;
           if (value !== undefined) return keep(key, started, value);
           entries.delete(key);
           started.size = 1;
           misses.set(key, started);
         },
-        // Remove a failed read: failures are not cached.
+        // Do not cache failures.
         () => entries.get(key) === started && entries.delete(key),
       );
       return promise;
@@ -206,7 +207,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   };
 }
 
-/** Does not use the pool of `Buffer.from`, whose blocks stay in memory as long as any buffer in them. */
+/** Does not use `Buffer.from`, whose shared blocks stay in memory as long as any buffer in them. */
 function bytesOf(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
@@ -235,7 +236,7 @@ function createLruMap<Value extends Cacheable>(maxSize: number) {
     /** Also marks an existing entry as the most recently used. */
     set(key: string, entry: Entry<Value>): void {
       remove(key);
-      // Do not evict all others for one value that does not fit anyway.
+      // One value that does not fit must not displace all others.
       if (entry.size > maxSize) return;
       entries.set(key, entry);
       size += entry.size;

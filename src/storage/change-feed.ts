@@ -1,4 +1,4 @@
-/** Announces changes of the database to every node, so that the caches of nodes are never stale. */
+/** Announces changes of the database to every node, so that nodes can remove outdated values from their caches. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { OpenDatabase } from './database.ts';
@@ -6,69 +6,67 @@ import type { Listen } from './embedded/server.ts';
 import { createEchoes } from './notification-echoes.ts';
 import type { Queries } from './queries.ts';
 
-/** What a change concerns. `everything` is announced if changes may have been missed. */
+/** The subject of a change. `everything` means that changes may have been missed. */
 export type ChangeTopic =
   | 'clients'
   | 'accounts'
   | 'access'
   | 'api-keys'
   | 'connections'
-  /** The organizations that block a client, by client id. */
+  /** The organizations that block a client. The key is the id of the client. */
   | 'bars'
   /** Announced by the statement that records the end of an authorization. */
   | 'authorizations'
-  /** The public ids of API keys, for resource servers. */
+  /** The public ids of API keys, by which resource servers know the keys. */
   | 'api-key-ids'
   | 'organizations'
   | 'everything';
 
 /**
- * @param key what changed: the id of an account or a client (also if its access changed), of an
- *   organization; the hash or the id of an API key; account and client of a connection, account and
- *   id of an authorization, each with a space between. Empty for `everything`.
+ * @param key names what changed. It is the id of an account, client (also if its access changed) or organization, or
+ *   the hash or the id of an API key. For a connection it is account and client, and for an authorization account and
+ *   id, with a space between. It is empty for `everything`.
  */
 type ChangeListener = (topic: ChangeTopic, key: string) => void;
 
-/** A moment by the clock of the database server. Behind it, changes may be up to a second late. */
+/** A time by the clock of the database server. Changes may be announced up to a second after they were made. */
 export interface FeedPosition {
-  /** The start of the database server: only positions of the same server can be compared. */
+  /** Identifies the start of the database server. Only positions with the same value can be compared. */
   readonly server: number;
   /** Milliseconds since the epoch. */
   readonly time: number;
 }
 
 /**
- * PostgreSQL's NOTIFY as events.
- *
- * While `isLive` is false (after a lost connection, in an operator command) changes are not announced,
- * so caches must query the database every time.
+ * Provides PostgreSQL's NOTIFY as events. While `isLive` is false, changes are not announced, so caches must ask the
+ * database every time. It is false after a lost connection, and in an operator command.
  */
 export interface ChangeFeed {
   /** True if all changes that were committed more than 950 milliseconds ago have been received. */
   readonly isLive: boolean;
   /**
-   * The time up to which all changes have been received; undefined if the feed is not live, or if the
-   * database runs in this process. Positions of all nodes can be compared.
+   * All changes until this time have been received. Undefined if the feed is not live, or if the database runs in this
+   * process. Positions of different nodes can be compared.
    */
   readonly position: FeedPosition | undefined;
-  /** Calls `listener` after each committed change of any node, including this one. */
+  /** Calls `listener` after each committed change of any node, including this node. */
   onChange(listener: ChangeListener): void;
-  /** Calls `listener` with each text of `sendToAllNodes`. While the feed is not live, texts are lost. */
+  /** Calls `listener` with each text of `sendToAllNodes`. Texts are lost while the feed is not live. */
   onMessage(listener: (text: string) => void): void;
   /** Announces a change on this node only, before the database's notification arrives. */
   announce(topic: ChangeTopic, key: string): void;
-  /** Announces `everything`, for an operator who knows of a change that was not announced. */
+  /** Announces `everything`. For an operator who knows of a change that was not announced. */
   announceEverything(): void;
   close(): Promise<void>;
 }
 
-/** Used by the triggers of the schema. */
+/** The triggers of the schema use this name. */
 const CHANNEL = 'gatehouse_named_changes';
-/** Separate from `CHANNEL`, because every message on `CHANNEL` clears cached values. */
+/** Not the same as `CHANNEL`, because each message on `CHANNEL` clears cached values. */
 const MESSAGES = 'gatehouse_messages';
 /** Time from the start of a round trip on the listening connection to the start of the next. */
 const ROUND_TRIP_INTERVAL_MS = 250;
-/** If a round trip takes longer, notifications may be late, too: the feed is no longer live. */
+/** If a round trip takes longer, notifications may be late as well, so that the feed is no longer live. */
 const MAX_ROUND_TRIP_MS = 700;
 const CONNECT_TIMEOUT_MS = 1_000;
 const RETRY_PAUSE_MS = 500;
@@ -76,19 +74,17 @@ const POSITION_SQL = `SELECT floor(extract(epoch FROM pg_postmaster_start_time()
   floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time`;
 
 /**
- * Returns an SQL expression, to be used in a larger statement, that notifies every node when the
- * transaction commits.
- *
- * @param use adds a parameter to the statement and returns its name.
+ * Returns an SQL expression for a larger statement. It notifies every node when the transaction commits.
+ * @param use adds a parameter to the statement and returns its placeholder
  */
 export const announcementSql = (topic: ChangeTopic, key: string, use: (value: string) => string): string =>
   `pg_notify('${CHANNEL}', ${use(`${topic} ${key}`)})`;
 
-/** Sends every node a text that is not stored. @param text at most 7,999 bytes, without NUL. */
+/** Sends a text to every node without storing the text. @param text at most 7,999 bytes, without NUL */
 export const sendToAllNodes = (queries: Queries, text: string): Promise<unknown> =>
   queries.query('SELECT pg_notify($1, $2)', [MESSAGES, text]);
 
-/** A feed that is never live, for operator commands, which end too soon to need a cache. */
+/** A feed that is never live. Operator commands use it, because they end too soon to need a cache. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   position: undefined,
@@ -100,16 +96,15 @@ export const silentChangeFeed: ChangeFeed = {
 };
 
 /**
- * Listens until closed. Uses a separate connection unless the database runs in this process.
- *
- * @param timeoutFactor multiplies the timeouts of connection and round trip, for tests on a busy machine.
+ * Listens until closed. Uses a separate connection, unless the database runs in this process.
+ * @param timeoutFactor multiplies the timeouts, for tests on a busy machine
  */
 export async function listenForChanges(database: OpenDatabase, timeoutFactor = 1): Promise<ChangeFeed> {
   if (!database.embedded) return listenOnConnection(database, timeoutFactor);
   return database.listen ? listenHere(database.listen) : silentChangeFeed;
 }
 
-/** Announces all changes, because this process sees each change before its statement returns. */
+/** The feed is live until it is closed, because this process sees each change before its statement returns. */
 async function listenHere(listen: Listen): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   let isLive = true;
@@ -127,7 +122,7 @@ async function listenHere(listen: Listen): Promise<ChangeFeed> {
   };
 }
 
-/** Reconnects whenever the connection fails. Resolves after the first attempt, failed or not. */
+/** Reconnects whenever the connection fails. Resolves after the first attempt, even if it failed. */
 async function listenOnConnection(database: OpenDatabase, timeoutFactor: number): Promise<ChangeFeed> {
   const { hear, receive, ...listeners } = createListeners();
   const { announceEverything } = listeners;
@@ -135,14 +130,14 @@ async function listenOnConnection(database: OpenDatabase, timeoutFactor: number)
   const maxDelay = ROUND_TRIP_INTERVAL_MS + maxRoundTrip;
   const closing = new AbortController();
   /**
-   * The time at which the feed stops being live (`performance.now()`). A flag that a timer clears would be too late: a
-   * process that was stalled may handle a request before the timer fires.
+   * The time at which the feed stops being live (`performance.now()`). A flag that a timer clears would be too late,
+   * because a process that was stalled may handle a request before the timer fires.
    */
   let liveUntil = Number.NEGATIVE_INFINITY;
   const isLive = (): boolean => performance.now() <= liveUntil;
   let position: FeedPosition | undefined;
 
-  /** Listens until the connection fails, then rejects. */
+  /** Rejects when the connection fails. */
   async function listenOnce(onReady: () => void): Promise<void> {
     const client = new pg.Client({
       ...database.connection,
@@ -157,7 +152,7 @@ async function listenOnConnection(database: OpenDatabase, timeoutFactor: number)
     async function makeRoundTrip(): Promise<number> {
       const sentAt = performance.now();
       const sentEchoes = echoes.sent;
-      // PostgreSQL delivers all notifications that were committed before, and only then answers.
+      // PostgreSQL sends all earlier notifications before it answers.
       const { rows } = await client.query<FeedPosition>(POSITION_SQL);
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
       // If this process was stalled, the answer may be read before the timeout is checked.
@@ -181,7 +176,7 @@ async function listenOnConnection(database: OpenDatabase, timeoutFactor: number)
       await client.query(`LISTEN ${CHANNEL}; LISTEN ${MESSAGES}; LISTEN ${echoes.channel}`);
       await echoes.send();
       let sentAt = await makeRoundTrip();
-      // Changes may have been missed until now: clear all caches first, then trust the feed.
+      // Changes may have been missed until now, so clear all caches before the feed is live.
       announceEverything();
       liveUntil = sentAt + maxDelay;
       void echoes.repeat(over.signal);

@@ -8,22 +8,21 @@ const BATCH = 1_000;
 const ROUND_PAUSE_MS = 60_000;
 const BATCH_PAUSE_MS = 50;
 
-/** Deletes at most `limit` expired rows or records and returns how many it deleted. */
+/** Deletes at most `limit` expired rows or records, and returns how many it deleted. */
 export type CleaningJob = (limit: number) => Promise<number>;
 
-/** A table whose rows expire. The names become part of a statement: never take them from input. */
+/** A table whose rows expire. Never take the names from input, because they become part of a statement. */
 interface ExpiringTable {
   readonly table: string;
-  /** Rows are deleted up to a time in this column. It must have an index. */
+  /** The column with the time of expiry. It must have an index. */
   readonly column: string;
 }
 
 /**
- * Deletes at most `limit` rows of these tables in which `column` is not after `until`. Skips rows
- * that another transaction has locked, so that two nodes never wait for each other.
- *
- * @param until a number if the columns are numbers.
- * @returns how many rows were deleted.
+ * Deletes at most `limit` rows in which `column` is not after `until`. Skips rows that another transaction has locked,
+ * so that two nodes never wait for each other.
+ * @param until a number if the columns are numbers
+ * @returns how many rows were deleted
  */
 export async function deleteExpired(
   database: Queries,
@@ -55,7 +54,7 @@ export const expiryJob =
     deleteExpired(database, tables, new Date(clock() - keptMs), limit);
 
 /**
- * Like `expiryJob`, but by the database's clock. Use it for rows whose existence refuses a token or sign-in, because a
+ * Like `expiryJob`, but uses the database's clock. For rows that make the service refuse a token or sign-in, because a
  * node with a wrong clock must not delete them.
  */
 export const refusalsExpiryJob =
@@ -71,8 +70,8 @@ const DUE_FOR_VACUUM = `
   WHERE schemaname = 'public' AND n_dead_tup > 50 + 0.2 * n_live_tup`;
 
 /**
- * Returns a job for the embedded database, which has no autovacuum: without this job, each refresh
- * of an authorization would leave space that is never used again.
+ * For the embedded database, which has no autovacuum: without this job, each refresh of an authorization would leave
+ * space that is never used again.
  */
 export const vacuumJob =
   (database: Queries): CleaningJob =>
@@ -80,7 +79,7 @@ export const vacuumJob =
     for (const { name } of await database.query<{ readonly name: string }>(DUE_FOR_VACUUM)) {
       await database.query(`VACUUM ${name}`);
     }
-    // The metrics count removed records, and vacuum removes only old versions of records.
+    // Return 0, because the metrics count removed records, and vacuum removes only old versions of records.
     return 0;
   };
 
@@ -89,9 +88,9 @@ interface CleaningOutcomes {
   cleaningFailed(job: string): void;
 }
 
-/** Starts now and repeats until stopped. Logs a failed job; the next round tries it again. */
+/** Starts now and repeats until stopped. A failed job is logged, and runs again in the next round. */
 export function startCleaning(parts: {
-  /** Each key names what its job removes. */
+  /** The key names what the job removes. */
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
   outcomes: CleaningOutcomes;
@@ -100,7 +99,7 @@ export function startCleaning(parts: {
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  /** Runs one batch of the job. Returns true if there may be more to remove. */
+  /** Runs one batch. Returns true if there may be more to remove. */
   async function clean(name: string, job: CleaningJob): Promise<boolean> {
     try {
       const removed = await job(BATCH);
@@ -114,7 +113,7 @@ export function startCleaning(parts: {
     }
   }
 
-  /** Runs one batch of each job in turn, so that a backlog of one job delays no other. */
+  /** Runs one batch of each job in turn, so that no job delays the other jobs. */
   async function round(until = Number.POSITIVE_INFINITY): Promise<void> {
     let left = Object.entries(jobs);
     while (left.length > 0 && !signal.aborted && performance.now() < until) {
@@ -141,9 +140,9 @@ export function startCleaning(parts: {
 
   const done = run();
   return {
-    /** Resolves after the round with which the work starts; it never rejects. */
+    /** Resolves after the first round; never rejects. */
     first,
-    /** Runs every job immediately, without waiting for the next scheduled run. */
+    /** Runs every job now, in addition to the scheduled rounds. */
     round: () => round(),
     async stop() {
       stopping.abort();

@@ -7,15 +7,15 @@ export async function serverVersion(database: Queries): Promise<string | undefin
   return row?.version;
 }
 
-/** An owner of some of our tables whose rights this role does not have. */
+/** A role that owns tables of Gatehouse and whose rights the present role does not have. */
 export interface ForeignOwner {
   readonly owner: string;
   readonly tables: number;
-  /** False if this role may not read the tables. A migration fails even if it may. */
+  /** False if the present role may not read the tables. Even if it may, a migration fails. */
   readonly isReadable: boolean;
 }
 
-/** Returns the foreign owners; tables of other programs in the same schema do not count. */
+/** Ignores tables of other programs in the same schema. */
 export const foreignOwners = (database: Queries, names: readonly string[]): Promise<ForeignOwner[]> =>
   // A role without the right to use the schema has no current schema.
   database.query(
@@ -28,7 +28,7 @@ export const foreignOwners = (database: Queries, names: readonly string[]): Prom
     [names],
   );
 
-/** Returns the limits of open connections that apply to this role, and how to raise each. */
+/** Returns the limits of open connections that apply to the present role, and how to raise them. */
 export const connectionLimits = (
   database: Queries,
 ): Promise<{ readonly whose: string; readonly limit: number; readonly remedy: string }[]> =>

@@ -7,22 +7,25 @@ import type { Database, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
 /**
- * Timeouts of one call. A request may need a connection and then an answer, and must end within 2 s
- * if the server is dead or hangs.
+ * The timeouts of one call. A request may need a connection and then an answer, and must end within 2 s even if the
+ * server does not respond.
  */
 const CONNECT_TIMEOUT_MS = 700;
 const QUERY_TIMEOUT_MS = 900;
 
-/** Options for `openDatabase`. Without a URL it opens the embedded server in the data directory. */
+/** Without a URL, the embedded server in the data directory is opened. */
 export interface DatabaseOptions {
   readonly databaseUrl?: string | undefined;
   readonly dataDirectory: string;
-  /** `own` for the service. `share` for an operator command, which may run at the same time. */
+  /** `own` for the service, `share` for an operator command, which may run at the same time. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
-  /** Multiplies the timeouts of a call. Only for callers that need no answer within 2 s. */
+  /** Multiplies the timeouts of a call. Only for callers that may wait longer than 2 s. */
   readonly timeoutFactor?: number;
-  /** How long a transaction may wait for its process; by default as long as a statement may take, embedded 10 s. */
+  /**
+   * How long the server waits for the next statement of a transaction. By default the timeout of a statement; for the
+   * embedded server, 10 s.
+   */
   readonly maxIdleMs?: number;
   /** Returns the milliseconds to add to the clock of the server. Only tests use it. */
   readonly timeShift?: () => number;
@@ -30,16 +33,15 @@ export interface DatabaseOptions {
 
 export interface OpenDatabase extends Database {
   /**
-   * Writes to the database: fails if the server is read-only or has no disk space left.
-   *
-   * @returns the server's clock, in milliseconds since the epoch.
+   * Writes to the database, so it fails if the server is read-only or has no disk space left.
+   * @returns the server's clock, in milliseconds since the epoch
    */
   ping(): Promise<number>;
-  /** How to reach this server with a connection outside the pool (migrations, LISTEN). */
+  /** How to open a connection outside the pool, for migrations and LISTEN. */
   readonly connection: pg.ClientConfig;
-  /** Receives NOTIFY without a connection; undefined unless this process serves the database. */
+  /** Receives NOTIFY without a connection. Undefined unless this process serves the database. */
   readonly listen: Listen | undefined;
-  /** Counts the pool's connections, and the queries that wait for a connection. */
+  /** The connections of the pool, and the queries that wait for a connection. */
   connections(): { readonly used: number; readonly idle: number; readonly waiting: number };
 }
 
@@ -63,14 +65,14 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
-    // Longer than the server's timeout, whose error says that only this statement took too long.
+    // Longer than the server's timeout, because the server's error says that only this statement took too long.
     query_timeout: limit * 1.1,
-    // Also set the limits on the server: a statement of a disconnected client would keep its locks.
+    // Also set the limits on the server, where a statement of a disconnected client would keep its locks.
     ...(embedded ? {} : serverLimits(limit, options.maxIdleMs)),
     ...(embedded ? {} : { onConnect: (client: pg.ClientBase) => turnOffJit(client, limit) }),
     keepAlive: true,
   });
-  // The pool emits `error` if an idle connection is lost; unhandled, that would end the process.
+  // The pool emits `error` if an idle connection is lost. Unhandled, it would end the process.
   pool.on('error', ignore);
   return poolDatabase(pool, connection, embedded, () => timeByServer(timeShift()));
 }
@@ -80,10 +82,10 @@ export const placeOf = (url: string): string =>
   url
     .replace(/\?.*$/s, '')
     .replace(/^[a-z0-9+]+:\/\//i, '')
-    // Cut at the last @: a password may contain an @ that is not encoded.
+    // Cut at the last @, because a password may contain an @ that is not encoded.
     .replace(/^.*@/s, '');
 
-/** Limits for a process that stops or disappears inside a transaction: its locks would block every other node. */
+/** For a process that stops or disappears inside a transaction, whose locks would block every other node. */
 const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
   statement_timeout: limit,
   lock_timeout: limit,
@@ -91,8 +93,9 @@ const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
 });
 
 /**
- * PostgreSQL takes 160 ms and more to compile a statement that it expects to read 300,000 rows, longer than our
- * statements run. Sent once for each connection; a pooler would refuse it as a start-up parameter.
+ * PostgreSQL takes 160 ms and more to compile a statement that it expects to read 300,000 rows, longer than the
+ * statements of Gatehouse run. This is sent once for each connection, because a pooler would refuse it as a start-up
+ * parameter.
  */
 async function turnOffJit(client: pg.ClientBase, limit: number): Promise<void> {
   // Use a shorter timeout, because a request also waits for the connection and for its own query.
@@ -115,7 +118,7 @@ function poolDatabase(
   embedded: EmbeddedPostgres | undefined,
   now: () => string,
 ): OpenDatabase {
-  // Connections of the embedded server share one session: statements cannot have names there.
+  // Statements cannot have names on the embedded server, because its connections share one session.
   const nameOf = (name: string | undefined) => (embedded ? undefined : name);
   let connected = 0;
   pool.on('connect', () => {
@@ -124,7 +127,7 @@ function poolDatabase(
   pool.on('remove', () => {
     connected -= 1;
   });
-  /** If the pool has connections, a request that got none has waited for other requests, not for the server. */
+  /** If the pool has connections, a request that got none has waited for other requests, and not for the server. */
   function throwBusy(error: unknown): never {
     const { cause } = error instanceof StorageUnavailable ? error : {};
     const waited = cause instanceof Error && cause.message === NO_CONNECTION && connected > 0;
@@ -156,8 +159,8 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
-      // Keep the cause of a lost connection, which the next statement does not name. An unhandled event would end the
-      // process.
+      // Keep the cause of a lost connection, because the next statement does not name it. An unhandled event would end
+      // the process.
       let lost: Error | undefined;
       const keep = (error: Error): void => {
         lost ??= error;
@@ -180,7 +183,7 @@ function poolDatabase(
         throw error;
       } finally {
         client.off('error', keep);
-        // release(error) closes a connection in an unknown state instead of reusing it.
+        // release(error) closes a connection in an unknown state.
         client.release(failure);
       }
     },
@@ -219,22 +222,22 @@ function throwUnavailable(error: unknown): never {
 }
 
 /**
- * True if a named statement no longer exists on the connection (a pooler discarded it), or has other columns since a
- * migration. It would fail on this connection each time.
+ * True if a named statement no longer exists on the connection because a pooler discarded it, or has other columns
+ * since a migration. It would always fail on this connection.
  */
 const isOfLostPlan = (error: unknown): error is Error =>
   error instanceof pg.DatabaseError && ['26000', '0A000'].includes(error.code ?? '');
 
 /**
- * SQLSTATEs of a server that cannot serve us at present: connection, authentication, unknown database,
- * resources, operator intervention, system error, read-only, transaction idle for too long, lock
- * timeout, missing privileges.
+ * SQLSTATEs of a server that cannot serve the request at present. They stand for connection, authentication, unknown
+ * database, resources, operator intervention, system error, read-only, a transaction that was idle for too long, lock
+ * timeout, and missing privileges.
  */
 const UNAVAILABLE_STATES = /^(08|28|3D000|42501|53|57|58|25006|25P03|55P03)/;
 
 function unavailable(error: unknown): StorageUnavailable | undefined {
   if (error instanceof StorageUnavailable) return error;
-  // Another SQLSTATE (a pg.DatabaseError) means our own bug; an error without SQLSTATE means the network.
+  // Any other SQLSTATE (a pg.DatabaseError) is a bug of Gatehouse; an error without SQLSTATE comes from the network.
   if (error instanceof pg.DatabaseError && !UNAVAILABLE_STATES.test(error.code ?? '')) {
     return undefined;
   }

@@ -1,30 +1,29 @@
-/** The ended ids of an owner, such as the ended authorizations of an account, which each request checks. */
+/** The ended ids of an owner, such as the ended authorizations of an account. Each request checks them. */
 import type { Clock } from '../base/clock.ts';
 import { createCache } from './cache.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
-/** The maximum number of ended ids that are read with their owner. */
+/** Maximum number of ended ids that are cached for an owner. With more, the answers for single ids are cached. */
 const MAX_READ = 100;
-/** For owners with more ids, single answers are cached: for so many owners, and so many ids of each. */
+/** Maximum number of owners with more ids, and of cached answers for each of these owners. */
 const MAX_OWNERS = 100;
 const MAX_ASKED = 1_000;
 
 const NONE: readonly string[] = [];
 
-/** Returns SQL for an array of the first ended ids. @param select a SELECT of the ids, without a limit */
+/** @param select a SELECT of the ids, without a limit */
 export const endedIdsSql = (select: string): string => `ARRAY(${select} LIMIT ${MAX_READ + 1})`;
 
-/** Returns all ended ids from the array of `endedIdsSql`; undefined if there are too many to cache. */
+/** @returns undefined if there are too many ids to cache */
 export function endedIdsFrom(ids: readonly string[]): readonly string[] | undefined {
   if (ids.length === 0) return NONE;
   return ids.length > MAX_READ ? undefined : ids;
 }
 
 /**
- * Returns a function that tells whether an id of this owner has ended.
- *
- * @param parts `topic` announces each end, with a key that begins with the owner; `ask` reads whether one id has ended,
- * for owners with too many ids to cache
+ * Returns a function that tells whether an id of an owner has ended.
+ * @param parts `topic` announces each end, with a key that begins with the owner. `ask` reads whether one id has ended,
+ *   for owners with too many ids to cache.
  */
 export function createEndedIds(parts: {
   readonly changes: ChangeFeed;
@@ -36,7 +35,7 @@ export function createEndedIds(parts: {
   const answers = createCache<Map<string, boolean>>({ changes, clock, topics: [topic], maxSize: MAX_OWNERS });
   return async (owner, ended, id) => {
     if (ended) return ended.includes(id);
-    // An end removes the owner's map, so an answer that was read before the end is not used after it.
+    // An end replaces the owner's map, so that an answer that was read before the end is not used after it.
     const known = await answers.get(owner, async () => new Map());
     const remembered = known.get(id);
     if (remembered !== undefined) return remembered;

@@ -1,4 +1,4 @@
-/** The heartbeat of a node: writes its row, with the fingerprints of its keys. */
+/** Writes the row of this node regularly, with the fingerprints of its keys. */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -8,7 +8,7 @@ import type { Database } from './queries.ts';
 
 export type KeyKind = 'cookie' | 'token';
 
-/** The current key comes first; the older keys are still accepted. */
+/** The current key comes first. The older keys are still accepted. */
 export interface Keys {
   readonly cookieKeys: readonly string[];
   readonly tokenKeys: readonly string[];
@@ -17,16 +17,15 @@ export interface Keys {
 /** Every sixth heartbeat, once a minute, also removes the rows of nodes that no longer exist. */
 const HEARTBEATS_PER_CLEANING = 6;
 
-/** Eight hexadecimal characters: enough to tell keys apart, useless for recovering one. */
+/** Eight hexadecimal characters: enough to tell keys apart, useless for guessing a key. */
 export const keyFingerprint = (key: string): string =>
   createHash('sha256').update(`gatehouse-key:${key}`).digest('hex').slice(0, 8);
 
 /**
  * Writes the row of this node now, and rejects if that fails. Then writes it every ten seconds.
- *
- * @param node the node's name, the same at every start: `host:port`.
- * @param keysInUse called at each write.
- * @param describe called at each write.
+ * @param node `host:port`, the same at every start
+ * @param keysInUse called at each write
+ * @param describe called at each write
  */
 export async function startHeartbeat(parts: {
   database: Database;
@@ -50,7 +49,7 @@ export async function startHeartbeat(parts: {
     await writeNode(database, { node, ...fingerprints() }, await describe(), clock());
   }
 
-  /** Runs one write after the other, so that the row holds the latest description. */
+  /** Run one write after another, so that the row has the latest description. */
   let last = beat();
   function enqueue(work: () => Promise<void>): Promise<void> {
     last = last.then(work).catch((err: unknown) => log.warn({ err }, 'the row of the node could not be written'));
@@ -73,13 +72,13 @@ export async function startHeartbeat(parts: {
   await last;
   const done = keepWriting();
   return {
-    /** Call this when state, keys or settings have changed. A failure is logged; the next beat tries again. */
+    /** Call this after a change of state, keys or settings. A failure is logged, and the next heartbeat tries again. */
     beat: () => enqueue(beat),
     async stop(): Promise<void> {
       stopping.abort();
       await done;
       await last;
-      // If the database is unavailable, the row stays; without heartbeats it is soon ignored.
+      // If the database is unavailable, the row stays. Without heartbeats it is soon ignored.
       await removeNode(database, node).catch(() => {});
     },
   };

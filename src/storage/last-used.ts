@@ -9,34 +9,32 @@ export interface Use {
   readonly at: Date;
 }
 
-/** Stores when secrets, keys or connections were last used; never replaces a later time. */
+/** Stores the times of uses. Never replaces a later time. */
 export type WriteUses = (uses: readonly Use[]) => Promise<void>;
 
 export type LastUsed<Kind extends string> = ReturnType<typeof createLastUsed<Kind>>;
 
-/** An id that was used in the last minutes. */
 interface UsedId {
   readonly id: string;
-  /** The latest use. */
+  /** The time of the latest use. */
   at: number;
-  /** The latest use that is in the database. */
+  /** The latest use in the database. */
   writtenUse?: number;
-  /** When that use was written. */
+  /** When `writtenUse` was written. */
   writtenAt?: number;
 }
 
-/** The first use is written, then at most one use in this many milliseconds. */
+/** After its first use, the uses of an id are written at most once in this time. */
 const PRECISION_MS = 5 * 60_000;
-/** The pause between the first new use and the write of all uses that are due. */
+/** The pause between a new use and the write of all uses that are due. */
 const PAUSE_MS = 5_000;
 const BATCH = 500;
-/** Maximum number of ids of a kind that wait for their first write; uses of further ids are dropped. */
+/** Maximum number of ids of a kind that wait for their first write. The uses of further ids are dropped. */
 const MAX_WAITING = 100_000;
 
 /**
  * Collects uses in memory and writes them a few seconds later, in batches. Retries failures.
- *
- * @param writers writes the uses of each kind; must not overwrite a time with an earlier one.
+ * @param writers must not overwrite a time with an earlier one
  */
 export function createLastUsed<Kind extends string>(parts: {
   readonly clock: Clock;
@@ -53,13 +51,12 @@ export function createLastUsed<Kind extends string>(parts: {
   const timer = outsideRequests(() => setInterval(() => void forAll((uses) => uses.addDue()), PAUSE_MS)).unref();
 
   return {
-    /** Only stores the use in memory, so it never delays a request. */
+    /** Only stores the use in memory, and so never delays a request. */
     record: (kind: Kind, id: string): void => usesOf.get(kind)?.record(id),
-    /** Writes all uses that are due. */
     async flush(): Promise<void> {
       await forAll((uses) => uses.flush());
     },
-    /** Writes all uses, due or not, and stops. */
+    /** Writes all uses, even those that are not due, and stops. */
     async close(): Promise<void> {
       clearInterval(timer);
       await forAll((uses) => uses.close());
@@ -67,7 +64,7 @@ export function createLastUsed<Kind extends string>(parts: {
   };
 }
 
-/** Creates a collection of uses for each kind, so that many used connections cannot displace the use of a secret. */
+/** Each kind has its own collection, so that many used connections cannot displace the use of a secret. */
 function createUses({
   kind,
   write,
@@ -81,9 +78,8 @@ function createUses({
 }) {
   const usedIds = new Map<string, UsedId>();
   /**
-   * The ids that wait until they may be written again, those with the oldest write first. So a
-   * flush handles only ids that are due: handling all of them would stop the process for 100 ms
-   * or more if 100,000 users are active.
+   * The ids that were written within the last minutes, the oldest write first. So a flush looks only at ids that are
+   * due: for 100,000 active users, looking at all ids would stop the process for 100 ms or more.
    */
   const written = new Set<UsedId>();
   let isClosing = false;
@@ -91,7 +87,7 @@ function createUses({
   /** Returns the uses that could not be written. */
   async function writeUses(uses: readonly UsedId[]): Promise<readonly UsedId[]> {
     for (let start = 0; start < uses.length; start += BATCH) {
-      // Use the same order on every node: two nodes that write the same rows must not deadlock.
+      // Use the same order on every node, because two nodes that write the same rows must not deadlock.
       const batch = uses.slice(start, start + BATCH).sort((a, b) => (a.id < b.id ? -1 : 1));
       const times = batch.map(({ at }) => at);
       try {
@@ -114,7 +110,7 @@ function createUses({
     write: writeUses,
   });
 
-  /** Passes ids that were used again and are due to the writer; removes other due ids. */
+  /** Moves due ids that were used again to the ids to write, and forgets other due ids. */
   function addDue(): void {
     const now = clock();
     for (const used of written) {

@@ -4,15 +4,14 @@ import type { Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 import type { TokenStore } from './token-store.ts';
 
-/** Called at the end of an operation. `isAway`: the store did not answer or could not write. */
+/** Called at the end of an operation. `isAway` is true if the store did not answer or could not write. */
 type ObserveOperation = (seconds: number, isAway: boolean) => void;
 
-/** Returns the observer for one kind of operation; called only once for each kind. */
+/** Called once for each kind of operation. */
 export type ObserveStore = (operation: string) => ObserveOperation;
 
 type Operation = (...args: never[]) => Promise<unknown>;
 
-/** Returns a token store that works like `store` and reports each operation to its observer. */
 export function measuredStore(store: TokenStore, observe: ObserveStore): TokenStore {
   const { close: _, isInDatabase, ...operations } = store;
   const measured = Object.entries<Operation>(operations).map(
@@ -22,7 +21,7 @@ export function measuredStore(store: TokenStore, observe: ObserveStore): TokenSt
   return { ...rest, ...Object.fromEntries(measured) } as unknown as TokenStore;
 }
 
-/** Returns a database that reports each query (also within a transaction) and each transaction. */
+/** Reports each transaction, and each query, also those within a transaction. */
 export function measuredDatabase(database: OpenDatabase, observe: ObserveStore): OpenDatabase {
   const query = observe('query');
   function transactionOf<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result> {
@@ -36,7 +35,7 @@ export function measuredDatabase(database: OpenDatabase, observe: ObserveStore):
   };
 }
 
-/** Measures an operation. Not async: the caller gets the same promise that the store returned. */
+/** Not async, so that the caller gets the same promise that the store returned. */
 function timed<Given extends Operation>(store: unknown, operation: Given, observe: ObserveOperation): Given {
   const measured = (...args: Parameters<Given>): Promise<unknown> => {
     const start = performance.now();

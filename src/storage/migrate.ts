@@ -13,11 +13,11 @@ const TABLE = 'gatehouse_migrations';
 const FIRST = '0001_schema';
 /** Migrations use a connection without a query timeout, because a migration may rewrite a table. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Short, because all readers of a table wait behind a migration that waits for its lock. */
+/** Short, because all readers of a table must wait while a migration waits for the lock of the table. */
 const LOCK_TIMEOUT_MS = 300;
 /** PostgreSQL cancels an autovacuum only for a session that waits longer than deadlock_timeout, 1 s. */
 const VACUUM_LOCK_TIMEOUT_MS = 1_500;
-/** Only one of so many attempts waits that long, because readers fail meanwhile. */
+/** Only one of this many attempts waits for `VACUUM_LOCK_TIMEOUT_MS`, because readers fail meanwhile. */
 const ATTEMPTS_PER_LONG_ONE = 4;
 const LOCK_PAUSE_MS = 2_000;
 const WATCH_INTERVAL_MS = 100;
@@ -27,17 +27,15 @@ const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
 
 /**
  * Applies missing migrations in order, each file in its own transaction, under an advisory lock: if several nodes start
- * at once, one migrates and the others wait. On the embedded database, where all connections share one session, that
- * lock has no effect: one transaction blocks the others instead.
+ * at once, one migrates and the others wait. On the embedded database this lock has no effect, because all connections
+ * share one session. There, one transaction blocks the others instead. If another session, such as a backup, has a lock
+ * that a migration needs, the migration is tried again until that session ends.
  *
- * A migration that waits for the lock of another session, such as a backup, is tried again until that session ends,
- * however long it takes.
- *
- * @param events.onMigration called when a migration begins.
- * @param events.onWait called with the session for which a migration waits.
+ * @param events.onMigration called when a migration begins
+ * @param events.onWait called with the session for which a migration waits
  * @param folder of the SQL files. Only tests use another one, with a migration of a later version.
- * @returns the names of the migrations applied now.
- * @throws SchemaUnknown, or StorageUnavailable if the server cannot be reached.
+ * @returns the names of the migrations applied now
+ * @throws SchemaUnknown, or StorageUnavailable if the server cannot be reached
  */
 export async function migrate(
   database: OpenDatabase,
@@ -102,14 +100,12 @@ async function mayCreateTables(client: pg.Client): Promise<boolean> {
   return row?.may !== false;
 }
 
-/** The error of PostgreSQL for a statement that names the schema. */
 const schemaRefused = (): StorageUnavailable =>
   new StorageUnavailable(
     'postgresql',
     Object.assign(new Error('permission denied for schema public'), { code: '42501' }),
   );
 
-/** Returns the names of all tables that migrations of this version create. */
 export async function tableNames(): Promise<string[]> {
   const files = (await readdir(MIGRATIONS)).filter((name) => name.endsWith('.sql'));
   const texts = await Promise.all(files.map((name) => readFile(path.join(MIGRATIONS, name), 'utf8')));
@@ -122,13 +118,13 @@ interface MigrationEvents {
   readonly onWait?: ((session: string) => void) | undefined;
 }
 
-/** An ordinary role sees the name of another role's client, but not that a session is an autovacuum. */
+/** An ordinary role sees the name of another role's client, but not that its session is an autovacuum. */
 const HIDDEN = 'a session that this role may not see';
 const BLOCKER = `SELECT concat(coalesce(nullif(application_name, ''), backend_type, '${HIDDEN}'), ' (process ', pid,
       ')', to_char(xact_start AT TIME ZONE 'UTC', '", whose transaction began "YYYY-MM-DD"T"HH24:MI:SS"Z"'))
     AS session FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids($1)) ORDER BY xact_start LIMIT 1`;
 
-/** Repeats the work while another session has a lock, with pauses in which readers can continue. */
+/** Repeats the work while another session has a lock that it needs. Readers can continue during the pauses. */
 async function repeatWithLocks(
   database: OpenDatabase,
   client: pg.Client,
@@ -168,7 +164,7 @@ async function repeatWithLocks(
   }
 }
 
-/** Thrown if the schema is older than this version and the operator wants to migrate manually. */
+/** Thrown if migrations are missing and the operator wants to migrate manually. */
 export class MigrationsPending extends Refusal {
   constructor(names: readonly string[]) {
     super(
@@ -180,7 +176,7 @@ export class MigrationsPending extends Refusal {
   }
 }
 
-/** Thrown for a schema that a commit before 1.0.0 created: no migration leads from it to this version's. */
+/** Thrown for a schema of a commit before 1.0.0, from which no migration leads to the schema of this version. */
 export class SchemaUnknown extends Refusal {
   constructor(place: string, remedy: string) {
     super(
@@ -199,7 +195,7 @@ const schemaFingerprint = async (): Promise<string> => {
   return `schema ${sha256(text.replace(/--.*$/gm, '').replace(/\s+/g, ' '))}`;
 };
 
-/** Names the database, without a password, and says how to begin with another one. */
+/** The message names the database, without a password, and says how to begin with another database. */
 async function unknownSchema({ embedded, connection }: OpenDatabase): Promise<SchemaUnknown> {
   if (!embedded) {
     const remedy = 'create another database and name it in DATABASE_URL, or start the version that created this one';
@@ -212,9 +208,8 @@ async function unknownSchema({ embedded, connection }: OpenDatabase): Promise<Sc
 
 /**
  * Migrates if `autoMigrate` is true.
- *
- * @returns the names of migrations that only a later version has: it works on this database, too.
- * @throws SchemaUnknown, or MigrationsPending if `autoMigrate` is false and migrations are missing.
+ * @returns the names of migrations that only a later version has. The present version works with these, too.
+ * @throws SchemaUnknown, or MigrationsPending if `autoMigrate` is false and migrations are missing
  */
 export async function requireSchema(
   database: OpenDatabase,
@@ -239,18 +234,16 @@ export async function hasSchema({ query }: Pick<OpenDatabase, 'query'>): Promise
     `SELECT to_regclass('${TABLE}') IS NOT NULL AS present, current_schema() IS NULL
       AND to_regnamespace('public') IS NOT NULL AS hidden`,
   );
-  // A role without the right to use the schema sees no tables in it.
+  // A role without the right to use the schema sees no tables in the schema.
   if (row?.hidden) throw schemaRefused();
   return row?.present === true;
 }
 
-/** Returns the names of migrations of this version that the database does not have yet. */
 export const pendingMigrations = async (database: OpenDatabase): Promise<string[]> =>
   (await compareMigrations(database)).pending;
 
 /**
- * Returns migration names: `pending` are only in this version, `newer` only in the database.
- *
+ * `pending` migrations are only in this version, `newer` ones only in the database.
  * @throws SchemaUnknown
  */
 export async function compareMigrations(

@@ -1,37 +1,36 @@
-/** The nodes of this deployment: each writes its state and its settings every ten seconds. */
+/** The nodes of this deployment. Each node writes its state and its settings every ten seconds. */
 import type { Clock } from '../base/clock.ts';
 import type { Queries } from './queries.ts';
 
-/** The time between two heartbeats of a node. */
 export const HEARTBEAT_MS = 10_000;
-/** A node without a heartbeat for this long is silent: frozen, killed, or disconnected. */
+/** After this time without a heartbeat, a node is silent: it was killed, hangs, or has no connection. */
 const SILENT_AFTER_MS = 3 * HEARTBEAT_MS;
-/** How long keys and clock of a silent node are still compared, because a frozen node may continue. */
+/** For this long, the keys and the clock of a silent node are still compared, because the node may continue. */
 const FROZEN_FOR_MS = 180_000;
-/** How long a silent node is still listed, so that `doctor` can name it. */
+/** For this long, a silent node is still listed, so that `doctor` can name it. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
 export type NodeState = 'starting' | 'ready' | 'not_ready' | 'leaving';
 
-/** Values that all nodes of a deployment should share, and values that limit a node's load. */
+/** Values that should be the same on all nodes of a deployment, and values that limit a node's load. */
 export interface RunsWith {
   readonly version: string;
-  /** Keys are names in the settings file; long values are fingerprints. Contains no secrets. */
+  /** By name in the settings file. Long values are fingerprints, and secrets are absent. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The id stored in the node's Redis; `none` without Redis, absent if Redis did not return an id. */
+  /** The id in the node's Redis. It is `none` without Redis, and absent if Redis did not return an id. */
   readonly redis?: string;
-  /** How many connections to the database the node may open, not counting the one for notifications. */
+  /** The maximum number of the node's connections to the database, without the one for notifications. */
   readonly databaseConnections: number;
   readonly reload: ReloadAnswer;
 }
 
-/** How the latest reload of a node ended. */
+/** The result of a node's latest reload. */
 export interface ReloadAnswer {
-  /** The latest request that the answer covers; 0 before the first. */
+  /** The number of the latest request to which this is the answer; 0 before the first request. */
   readonly request: number;
   /** Absent before the first reload. */
   readonly at?: string;
-  /** Present if the previous settings stay in force: lines without values of the file. */
+  /** Present if the reload was refused. The lines contain no values of the file. */
   readonly problems?: readonly string[];
 }
 
@@ -40,14 +39,13 @@ export interface NodeDescription {
   readonly runsWith: RunsWith;
 }
 
-/** Fingerprints of a node's keys; the current key comes first. */
+/** Fingerprints; the current key comes first. */
 export interface NodeKeys {
   readonly node: string;
   readonly cookieKeys: readonly string[];
   readonly tokenKeys: readonly string[];
 }
 
-/** Writes the row of this node. */
 export async function writeNode(
   database: Queries,
   { node, cookieKeys, tokenKeys }: NodeKeys,
@@ -68,10 +66,9 @@ export async function writeNode(
   );
 }
 
-/** Deletes the rows of nodes that have been silent for an hour. */
 export async function removeForgottenNodes(database: Queries, now: number): Promise<void> {
-  // Compare both times: noted_at is by the database's clock, so a node with a wrong clock neither
-  // deletes rows of other nodes nor loses its own.
+  // Compare both times. noted_at is by the database's clock, so a node with a wrong clock neither deletes rows of other
+  // nodes nor loses its own row.
   await database.query(
     `DELETE FROM node_keys WHERE seen_at < $1
       AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,
@@ -91,7 +88,7 @@ export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[
     [new Date(clock() - FROZEN_FOR_MS)],
   );
 
-/** Compares each node's clock with the database's; `aheadMs` is negative for a clock that is behind. */
+/** `aheadMs` is relative to the database's clock, and negative for a clock that is behind. */
 export const nodeClocks = (database: Queries): Promise<{ readonly node: string; readonly aheadMs: number }[]> =>
   database.query(
     `SELECT node, (extract(epoch FROM seen_at - noted_at) * 1000)::float8 AS "aheadMs" FROM node_keys
@@ -99,14 +96,14 @@ export const nodeClocks = (database: Queries): Promise<{ readonly node: string; 
     [FROZEN_FOR_MS],
   );
 
-/** A node as its row describes it. Times are by the database's clock. */
+/** Times are by the database's clock. */
 export interface ListedNode {
   readonly node: string;
-  /** `silent`: the heartbeats stopped without a shutdown. */
+  /** `silent` means that heartbeats stopped without a shutdown. */
   readonly state: NodeState | 'silent';
   readonly readySince: Date | null;
   readonly lastHeartbeat: Date;
-  /** The time since the node's last heartbeat. */
+  /** The time since the latest heartbeat. */
   readonly silentMs: number;
   readonly runsWith: RunsWith;
 }

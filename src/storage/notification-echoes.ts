@@ -6,8 +6,8 @@ import type { Queries } from './queries.ts';
 const INTERVAL_MS = 2_000;
 
 /**
- * Sends notifications on another connection than the one that listens: a pooler, or a listener
- * still connected to a replaced database, answers queries without delivering notifications.
+ * Sends notifications on another connection than the listening one. A pooler, or a connection to a database that was
+ * replaced, answers queries without delivering notifications.
  */
 export function createEchoes(database: Queries) {
   const channel = `gatehouse_echo_${randomBytes(8).toString('hex')}`;
@@ -22,11 +22,11 @@ export function createEchoes(database: Queries) {
 
   return {
     channel,
-    /** The number of the last echo whose transaction is committed. */
+    /** The number of the latest echo whose transaction is committed. */
     get sent() {
       return sent;
     },
-    /** The number of the last echo that arrived. */
+    /** The number of the latest echo that arrived. */
     get heard() {
       return heard;
     },
@@ -35,7 +35,7 @@ export function createEchoes(database: Queries) {
     },
     send,
 
-    /** Sends an echo every two seconds. A failure to send proves nothing about notifications. */
+    /** Sends an echo every two seconds. Ignores a failure, which proves nothing about notifications. */
     async repeat(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         await delay(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => {});

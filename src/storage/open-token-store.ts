@@ -15,7 +15,7 @@ import { createRedisStore } from './redis/store.ts';
 import { postgresLimits, redisLimits, type SharedLimits } from './shared-limits.ts';
 import type { TokenStore } from './token-store.ts';
 
-/** Thrown if Redis evicts keys, and so would lose tokens without an error. The service then does not start. */
+/** Thrown at the start if Redis evicts keys, because Redis would then lose tokens without an error. */
 export class UnsafeRedis extends Error {
   readonly code = 'unsafe_redis';
 
@@ -27,18 +27,15 @@ export class UnsafeRedis extends Error {
 
 interface OpenTokenStore {
   readonly store: TokenStore;
-  /** The rate limits that all nodes share, counted in the token store over its connections. */
+  /** The rate limits that all nodes share. They are counted in the token store. */
   readonly limits: SharedLimits;
   /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
   readonly time?: () => Promise<number>;
-  /** Returns the random id of this Redis, which tells whether nodes use the same one; absent without Redis. */
+  /** Returns the random id of this Redis, to find out whether nodes use the same Redis; absent without Redis. */
   readonly identity?: () => Promise<string | undefined>;
 }
 
-/**
- * @throws UnsafeRedis if Redis evicts keys.
- * @throws StorageUnavailable if Redis does not answer.
- */
+/** @throws UnsafeRedis if Redis evicts keys, and StorageUnavailable if Redis does not answer */
 export async function openTokenStore({
   redisUrl,
   database,

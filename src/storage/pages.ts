@@ -1,25 +1,25 @@
-/** Splits lists into pages: the database finds the matches and counts the items after the page. */
+/** Reads lists in pages. The database filters the items, and counts those after the page. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
 export interface PageRequest {
-  /** Returns only items with this text in one of their cells, in any letter case. */
+  /** Only items with this text in a cell, in any letter case. */
   readonly match?: string | undefined;
-  /** Returns only items after the item with this id. */
+  /** Only items after the item with this id. */
   readonly after?: string | undefined;
   readonly limit?: number | undefined;
 }
 
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** The number of items after this page; `MAX_MORE + 1` if there are more than `MAX_MORE`. */
+  /** How many items follow this page. `MAX_MORE + 1` means more than `MAX_MORE`. */
   readonly more: number;
 }
 
-/** How many items after a page are counted, because counting reads them. */
+/** At most this many items after a page are counted, because they must be read. */
 export const MAX_MORE = 1_000;
 
-/** How many items one statement compares with a filter: statements have a timeout, and lists any length. */
+/** How many items one statement compares with a filter: a list has any length, but a statement has a timeout. */
 const SCANNED = 2_000;
 
 /** Returns the number of items as text, if at most `max` of them were counted. */
@@ -27,32 +27,33 @@ export const countText = (count: number, max = MAX_MORE): string =>
   count > max ? `more than ${max.toLocaleString('en')}` : `${count}`;
 
 interface ListQuery {
-  /** A statement with named columns, one of which is `id`. Its conditions must have an index. */
+  /** A SELECT with named columns, one of which is `id`. Its conditions must have an index. */
   readonly select: string;
-  /** Expressions to sort by; the last one must be unique, and none may be null. A long list needs their index. */
+  /** Expressions to sort by. The last one must be unique, and none may be null. A long list needs an index on these. */
   readonly order: readonly string[];
-  /** True to sort by all expressions in descending order. */
   readonly isDescending?: boolean;
-  /** Text expressions that `match` searches. */
+  /** The text expressions in which `match` is searched. */
   readonly cells: readonly string[];
   readonly values?: readonly unknown[];
-  /** Conditions without an index, on the columns of row `a`: `$` is the value. Unused if the value is undefined. */
+  /**
+   * Conditions without an index, on the columns of row `a`. `$` stands for the value. An undefined value means no
+   * condition.
+   */
   readonly filters?: readonly (readonly [condition: string, value: unknown])[];
-  /** Returns the condition that finds one item by its id. Only for lists whose index has no column `id`. */
+  /** The condition that finds an item by its id. Only for lists whose index has no column `id`. */
   readonly hasId?: (parameter: string) => string;
 }
 
-/** Compares all letters, including non-ASCII ones, in the same way in every locale of the database. */
+/** Compares letters in the same way in every locale of the database. */
 const ANY_LOCALE = 'COLLATE "und-x-icu"';
 
-/** Returns an expression for ORDER BY that sorts numbers in names by value: `a 9` before `a 10`. */
+/** Sorts numbers in names by value: `a 9` comes before `a 10`. */
 export const byName = (column: string): string =>
   `regexp_replace(regexp_replace(${column}, '(\\d+)', '0000000000\\1', 'g'), '0*(\\d{10})', '\\1', 'g')
     ${ANY_LOCALE}`;
 
 /**
- * Reads a filtered list in steps, until enough entries match.
- *
+ * Reads a filtered list in several statements, until enough items match.
  * @throws Refusal `after_unknown`
  */
 export async function pageOf<Row extends object>(
@@ -116,10 +117,10 @@ export async function pageOf<Row extends object>(
   return { items, more: Math.min(more, MAX_MORE + 1) };
 }
 
-/** The columns about the whole step, in each of its rows. If no item matches, one row has null in `matches`. */
+/** The columns about the whole step are in each of its rows. If no item matches, one row has null in `matches`. */
 interface Step {
   readonly matches: true | null;
-  /** The keys of the last item that was compared. */
+  /** The sort keys of the last item that was compared. */
   readonly reached: readonly string[];
   readonly scanned: number;
   readonly found: number;
@@ -132,7 +133,6 @@ function unknownAfter(after: string): Refusal {
   return new Refusal('after_unknown', `${after} is not in this list.`, remedy);
 }
 
-/** Converts the items of a page. */
 export const mapPage = <From, To>({ items, more }: Page<From>, to: (item: From) => To): Page<To> => ({
   items: items.map(to),
   more,

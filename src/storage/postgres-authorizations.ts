@@ -1,4 +1,4 @@
-/** Authorizations on PostgreSQL: each is one row, and each change is one statement. */
+/** Authorizations on PostgreSQL. Each is one row, and each change is one statement. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { type Queries, type RowOf, withoutNulls } from './queries.ts';
 import {
@@ -45,7 +45,8 @@ const isThere = 'a.key = $2 AND a.forgotten_at > now';
 /** SQL expression for when a refresh token issued now expires: at the latest together with its authorization. */
 const usableUntil = (seconds: string): string => `least(now + ${seconds}::bigint, a.ends_at)`;
 
-// A code works once, and again only for a repetition of the same attempt. A concurrent exchange waits for the row.
+// A code can be exchanged only once, except by a repetition of the same attempt. A concurrent exchange waits for the
+// row.
 const EXCHANGE = `
   UPDATE authorizations a SET rotation = 0, attempt = $3, rotated_at = ms,
     usable_until = ${usableUntil('$4')},
@@ -66,10 +67,10 @@ const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
 
 const nextRotation = 'greatest(a.rotation, $4::integer) + 1';
 
-// Accept a token ahead of the record ($4 > rotation): the store lost its last writes, and the client can continue with
-// that token. If the exchange was lost, too (-1), usable_until is the expiry of the code, and not of this token. A
-// retry changes nothing. Refuse a client that authenticated before a renewal (the record's generation is later),
-// because the caller may have a stolen secret.
+// Accept a token that is ahead of the record ($4 > rotation): the store has lost its last writes, and the client can
+// continue with that token. If the exchange was lost, too (-1), usable_until is the expiry of the code and not of this
+// token. A retry changes nothing. Refuse a client that authenticated before a renewal (the record's generation is
+// later), because the caller may have a stolen secret.
 const ROTATE = `
   UPDATE authorizations a SET
     rotation = CASE WHEN ${isCurrent} THEN ${nextRotation} ELSE a.rotation END,
@@ -111,9 +112,8 @@ export function createPostgresAuthorizations(parts: {
   }
 
   /**
-   * Issues tokens with one statement; if nothing is issued, further statements find out why.
-   *
-   * @param refreshSeconds the last parameter of `text`; `usedBefore` has no such parameter.
+   * Issues tokens with one statement. If nothing is issued, further statements find out why.
+   * @param refreshSeconds the last parameter of `text`, which `usedBefore` does not have
    */
   async function issue(
     [text, usedBefore]: readonly [text: string, usedBefore: string],

@@ -1,4 +1,4 @@
-/** The token store on PostgreSQL: two tables; each change is one statement. */
+/** The token store on PostgreSQL. Each change is one statement. */
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { deleteExpired } from './cleaning.ts';
 import { createPostgresAuthorizations } from './postgres-authorizations.ts';
@@ -40,9 +40,8 @@ const EXPIRING = [
 ];
 
 /**
- * Returns SQL that removes the record of this identifier, to be used in a larger statement.
- *
- * @param use adds a parameter to that statement and returns its name.
+ * Returns SQL that removes a record, for use in a larger statement.
+ * @param use adds a parameter to that statement and returns its placeholder
  */
 export const removalOf = (kind: RecordKind | 'authorization', id: string, use: (value: unknown) => string): string =>
   kind === 'authorization'

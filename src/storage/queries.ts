@@ -1,34 +1,32 @@
-/** The interface to PostgreSQL for the rest of the service: single queries and transactions. */
+/** The interface to PostgreSQL for all other parts of the service. */
 import { Refusal } from '../base/refusal.ts';
 
 export interface Queries {
   /**
    * Runs one statement with `$1`-style parameters.
-   *
    * @param name for a frequent statement with a constant text: each connection then parses and plans it only once. Has
-   * no effect on the embedded database.
-   * @throws StorageUnavailable if the server does not answer within the timeout.
+   *   no effect on the embedded database.
+   * @throws StorageUnavailable if the server does not answer within the timeout
    */
   query<Row extends object>(text: string, values?: readonly unknown[], name?: string): Promise<Row[]>;
   /**
-   * Returns an SQL expression for the present time by the database's clock, in milliseconds as the times of JavaScript.
-   * It has one value for all rows, but two uses in a statement may differ. Use it for times that several nodes write,
+   * Returns an SQL expression for the present time by the database's clock, in milliseconds as in JavaScript. In one
+   * statement, each use has one value for all rows, but two uses may differ. Use it for times that several nodes write,
    * because nodes may have wrong clocks.
    */
   now(): string;
 }
 
 /**
- * Runs `work` when no other work of this account is running in this process. Without turns, parallel
- * requests of one user would wait for each other's row locks, each with a connection of the pool,
- * and leave none for other users. `work` must not wait for another turn of the same account.
- *
- * @param accountId undefined if no user causes the work, which then runs immediately.
- * @throws AccountBusy if too many requests are already waiting; `work` was not run.
+ * Runs `work` when no other work of this account is running in this process. Without this, parallel requests of one
+ * user would wait for each other's row locks, each with a connection of the pool, and leave no connection for other
+ * users. `work` must not call this again for the same account.
+ * @param accountId undefined if no user causes the work, which then runs immediately
+ * @throws AccountBusy without running `work`, if too many requests are already waiting
  */
 export type InTurn = <Result>(accountId: string | undefined, work: () => Promise<Result>) => Promise<Result>;
 
-/** Writes in the transaction of a change, so that both are committed or neither is. */
+/** Writes in the transaction of a change, so that both writes are committed or neither is. */
 export type InTransaction<Value = void> = (tx: Queries, value: Value) => Promise<void>;
 
 export interface Database extends Queries {
@@ -41,31 +39,34 @@ export interface Database extends Queries {
   close(): Promise<void>;
 }
 
-/** A row whose columns are named like the properties of `Value`; columns of optional properties may be null. */
+/** A row whose columns are named like the properties of `Value`. The column of an optional property may be null. */
 export type RowOf<Value> = {
   readonly [Name in keyof Value]-?: undefined extends Value[Name]
     ? Exclude<Value[Name], undefined> | null
     : Value[Name];
 };
 
-/** Returns the value that a row stands for: a property is absent if its column is null. */
+/** Omits each property whose column is null. */
 export const withoutNulls = <Value extends object>(row: RowOf<Value>): Value =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as Value;
 
-/** Collects a statement's parameters: `use` adds one and returns its placeholder, such as `$1`. */
+/** `use` adds a parameter of a statement and returns its placeholder, such as `$1`. */
 export function createParameters() {
   const values: unknown[] = [];
   return { values, use: (value: unknown): string => `$${values.push(value)}` };
 }
 
 /**
- * SQL for a generation that is higher than all that were lost with a restored backup, even if it was restored before.
- * It follows the clock in seconds, which other ends, adding 1 each, do not overtake.
+ * SQL for a generation that is higher than all generations that were lost when a backup was restored, even repeatedly.
+ * It is the clock in seconds, which other ends do not overtake, because each of them adds 1.
  */
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;
 
-/** SQL that inserts numbers above all lost ones: everything ended stays ended, and valid tokens and sessions end. */
+/**
+ * SQL that inserts numbers above all lost ones. Everything that had ended stays ended, and valid tokens and sessions
+ * end.
+ */
 const LOST_NUMBERS =
   'INSERT INTO lasting_numbers (first_generation, session_generation) ' +
   'VALUES (extract(epoch FROM now())::integer - 1700000000, extract(epoch FROM now())::bigint * 1000000)';
@@ -76,7 +77,7 @@ type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifeti
  * Raises a number, or a time, that is never lowered.
  *
  * @param to SQL for the new value, which may use the column
- * @throws Refusal `numbers_lost`: without the row nothing would end
+ * @throws Refusal `numbers_lost` if the row is missing, because nothing would end
  */
 export async function raise(
   queries: Pick<Queries, 'query'>,

@@ -1,13 +1,12 @@
-/** The requests to reload on every node. */
 import type { OperatedBy } from '../base/operated-by.ts';
 import { sendToAllNodes } from './change-feed.ts';
 import { numbersLost, type Queries } from './queries.ts';
 
-/** Makes every node read the latest stored request now, and not only at its next heartbeat. */
+/** Makes every node look for a request now, and not only at its next heartbeat. */
 export const RELOAD_MESSAGE = 'reload';
 
 /**
- * Asks every node to reload. Returns the numbers of this request and of the previous one.
+ * Asks every node to reload. Returns the numbers of this request and of the previous request.
  *
  * @throws Refusal `numbers_lost`
  */
@@ -24,7 +23,10 @@ export async function requestReload(database: Queries, by?: OperatedBy) {
   return row;
 }
 
-/** `by`: the operator, if named. `isFresh`: true if a node that starts now may have read its file before it. */
+/**
+ * `by` is the operator, if known. `isFresh` is true if a node that starts now may have read its file before the
+ * request.
+ */
 export async function latestReloadRequest(database: Queries) {
   const [row] = await database.query<{
     number: number;

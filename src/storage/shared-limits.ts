@@ -1,4 +1,4 @@
-/** Rate limits that all nodes share: counted in the token store, in Redis or in PostgreSQL. */
+/** Rate limits that all nodes share. They are counted in Redis or PostgreSQL. */
 import type { Cluster, Redis } from 'ioredis';
 import {
   type RateLimiterAbstract,
@@ -16,7 +16,7 @@ import { reply } from './redis/redis.ts';
 
 export interface SharedLimits {
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Deletes windows that have ended; does nothing if the store deletes ended windows itself. */
+  /** Deletes windows that have ended. Does nothing if the store deletes them itself. */
   readonly removeExpired: CleaningJob;
 }
 
@@ -31,7 +31,7 @@ export function redisLimits(redis: Redis | Cluster): SharedLimits {
 
 export function postgresLimits(parts: { database: Queries; clock: Clock }): SharedLimits {
   const { database, clock } = parts;
-  // Remove the library's statement names: the embedded server allows no names (see database.ts).
+  // Remove the library's statement names, because the embedded server allows no names (see database.ts).
   const storeClient = {
     async query({ text, values }: { text: string; values: readonly unknown[] }) {
       const rows = await database.query(text, values);
@@ -64,14 +64,14 @@ const inCommon = ({ name, attempts, windowSeconds }: AttemptLimitOptions) => ({
   keyPrefix: `gh:l:${name}`,
   points: attempts,
   duration: windowSeconds,
-  // After the first refusal, refuse the rest of the window here, without asking the store.
+  // After the first refusal, refuse the attempts in the rest of the window without asking the store.
   inMemoryBlockOnConsumed: attempts + 1,
 });
 
-/** The time between two log entries about a store that is unavailable. */
+/** Minimum time between two log entries about an unavailable store. */
 const LOG_PAUSE_MS = 60_000;
 
-/** @param awaitReply awaits the store's reply; if the store fails, throws StorageUnavailable. */
+/** @param awaitReply awaits the store's reply, and throws StorageUnavailable if the store fails */
 function attemptLimit(
   options: AttemptLimitOptions,
   shared: RateLimiterAbstract,
@@ -115,7 +115,7 @@ function attemptLimit(
   };
 }
 
-/** Returns a refusal (the library rejects with a RateLimiterRes); rejects if the store failed. */
+/** Returns the RateLimiterRes with which the library rejects a refused attempt. Rejects if the store failed. */
 function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes | undefined> {
   return consuming.then(
     () => undefined,
@@ -126,5 +126,5 @@ function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes |
   );
 }
 
-/** Hashes the key, so that it is always short and no user can be identified in the store. */
+/** Hash the key, so that it is short and the store does not identify users. */
 const keyOf = (key: string): string => sha256(key).slice(0, 22);

@@ -1,4 +1,4 @@
-/** The error for a store that does not answer: both oidc-provider and Koa turn it into a 503. */
+/** The error for a store that does not answer. Both oidc-provider and Koa turn it into a 503. */
 
 /**
  * Thrown if PostgreSQL or Redis did not answer in time, or refused the write.
@@ -8,8 +8,8 @@
  */
 export class StorageUnavailable extends Error {
   /**
-   * For operators. `statement_too_long`: the database works, but our timeout ended a statement; `too_many_waiting`: the
-   * database is too slow for the requests that wait for it.
+   * For operators. `statement_too_long` means that the database works, but a statement exceeded its timeout.
+   * `too_many_waiting` means that the database is too slow for the waiting requests.
    */
   readonly code: 'storage_unavailable' | 'statement_too_long' | 'too_many_waiting';
   readonly status = 503;
@@ -18,10 +18,10 @@ export class StorageUnavailable extends Error {
   readonly allow_redirect = false;
   readonly error = 'temporarily_unavailable';
   readonly error_description = 'the service cannot reach its storage, try again in a moment';
-  /** The driver's message, for operators. Not named `error_detail`, which clients would receive. */
+  /** The driver's message, for operators. It is not named `error_detail`, because clients would receive that. */
   readonly reason: string;
 
-  /** @param cause the error that the driver of the store threw. */
+  /** @param cause the error of the store's driver */
   constructor(store: 'postgresql' | 'redis', cause: unknown, code?: 'too_many_waiting') {
     super('temporarily_unavailable', { cause });
     this.name = 'StorageUnavailable';
@@ -37,7 +37,7 @@ export const isAway = (error: unknown): error is StorageUnavailable =>
 /** The SQLSTATE of idle_in_transaction_session_timeout: the process was stopped inside the transaction. */
 export const STOPPED_INSIDE = '25P03';
 
-/** True for statement_timeout (also a cancelled statement), for lock_timeout, and for a stopped process. */
+/** True for statement_timeout (also of a cancelled statement), lock_timeout, and a stopped process. */
 const isOurLimit = (cause: unknown): boolean =>
   cause instanceof Error &&
   'code' in cause &&
@@ -45,7 +45,7 @@ const isOurLimit = (cause: unknown): boolean =>
     cause.code === STOPPED_INSIDE ||
     (cause.code === '57014' && !cause.message.includes('user request')));
 
-/** For a host with several addresses, joins the reasons: the AggregateError has no message. */
+/** An AggregateError, for a host with several addresses, has no message, so join its reasons. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join(', ');
   return cause instanceof Error ? cause.message : String(cause);

@@ -1,10 +1,10 @@
 /**
- * The store of authorizations, sessions and interactions: the contract that is implemented on Redis
- * and on PostgreSQL. One contract suite and one concurrency suite test both.
+ * The contract of the store of authorizations, sessions and interactions. It is implemented on Redis and on PostgreSQL,
+ * and both pass the same tests.
  */
 import { sha256 } from '../base/random-id.ts';
 
-/** Kinds of records without rules of their own. Each kind has its own name space. */
+/** Kinds of records without special rules. The same id may occur in several kinds. */
 export type RecordKind = 'machine_token' | 'session' | 'interaction' | 'shown_once';
 
 export interface StoredRecord<Data> {
@@ -13,40 +13,40 @@ export interface StoredRecord<Data> {
   readonly expiresAt: number;
 }
 
-/** The facts of an authorization that are known from the start and never change. */
+/** The values of an authorization that never change. */
 export interface AuthorizationFacts {
   readonly accountId: string;
   readonly clientId: string;
-  /** The connection's generation at approval; absent for a client test, which has no connection. */
+  /** The generation of the connection at the approval; absent for a client test, which has no connection. */
   readonly generation?: number;
-  /** Random secret from which the code and the tokens are made. */
+  /** A random value from which the code and the tokens are derived. */
   readonly secret: string;
   /** The exchange of the code must send the same redirect URI again. */
   readonly redirectUriHash: string;
   readonly codeChallengeHash?: string;
 }
 
-/** A whole authorization: it is one record, however often it is refreshed. */
+/** A whole authorization is one record, however often it is refreshed. */
 export interface AuthorizationRecord extends AuthorizationFacts {
-  /** Seconds since the epoch. All times here are by the store's clock. */
+  /** Seconds since the epoch. All times of the record are by the store's clock. */
   readonly approvedAt: number;
-  /** When the authorization ends at the latest, in epoch seconds; absent without a maximum age. */
+  /** When the authorization ends at the latest, in seconds since the epoch; absent without a maximum age. */
   readonly endsAt?: number;
-  /** The number of the current refresh token; -1 as long as the code has not been exchanged. */
+  /** The number of the current refresh token; -1 before the exchange of the code. */
   readonly rotation: number;
-  /** Milliseconds since the epoch at which `rotation` became the current one. */
+  /** When `rotation` became the current one, in milliseconds since the epoch. */
   readonly rotatedAt: number;
   /** True once an access token of `rotation` was used, which proves that the client received the response. */
   readonly isConfirmed: boolean;
-  /** Seconds since the epoch until which the code, then the current refresh token, can be used. */
+  /** Until when the code, and later the current refresh token, can be used, in seconds since the epoch. */
   readonly usableUntil: number;
   /** The client's generation at the approval, or at the first refresh after a renewal of the client. */
   readonly clientGeneration: number;
-  /** The first rotation of that generation. */
+  /** The first rotation with `clientGeneration`. */
   readonly sinceRotation: number;
 }
 
-/** Result of an exchange or a refresh. Times are seconds since the epoch, by the store's clock. */
+/** The result of an exchange or a refresh. Times are seconds since the epoch, by the store's clock. */
 export type Issue =
   | {
       readonly outcome: 'issued' | 'retried';
@@ -63,7 +63,7 @@ export type Issue =
    */
   | { readonly outcome: 'replayed' | 'expired' | 'too_old' | 'missing' | 'renewed' };
 
-/** The part of the store for authorizations. `TokenStore` says what every method guarantees. */
+/** The part of the store for authorizations. For what every method guarantees, see `TokenStore`. */
 export interface AuthorizationStore {
   /** Stores a new authorization until an hour after its code has expired. */
   beginAuthorization(
@@ -79,7 +79,7 @@ export interface AuthorizationStore {
 
   readAuthorization(id: string): Promise<AuthorizationRecord | undefined>;
 
-  /** Consumes the code: the first attempt gets the first refresh token, any other is a replay. */
+  /** Consumes the code. The first attempt gets the first refresh token, and any other attempt is a replay. */
   exchangeCode(id: string, step: { readonly attempt: string; readonly refreshSeconds: number }): Promise<Issue>;
 
   /**
@@ -101,15 +101,15 @@ export interface AuthorizationStore {
       readonly attempt: string;
       readonly refreshSeconds: number;
       readonly retryWindowSeconds: number;
-      /** The generation of the client as it was authenticated; 0 if absent. */
+      /** The generation of the client when it was authenticated; 0 if absent. */
       readonly clientGeneration?: number;
     },
   ): Promise<Issue>;
 
-  /** Records that the client received the tokens of this rotation, if it is still the current one. */
+  /** Records that the client has received the tokens of this rotation. Does nothing if it is not the current one. */
   confirmRotation(id: string, rotation: number): Promise<void>;
 
-  /** @returns true if the authorization existed: for exactly one of several callers. */
+  /** @returns true if the authorization existed. Of several concurrent callers, only one gets true. */
   endAuthorization(id: string): Promise<boolean>;
 }
 
@@ -126,7 +126,7 @@ export interface AuthorizationStore {
  * - A store that does not answer, or cannot store what it was given, throws StorageUnavailable.
  */
 export interface TokenStore extends AuthorizationStore {
-  /** True if records are rows of the service's database, so its transactions can end them. */
+  /** True if records are rows of the service's database, so that its transactions can end them. */
   readonly isInDatabase: boolean;
 
   read<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
@@ -136,30 +136,28 @@ export interface TokenStore extends AuthorizationStore {
 
   /**
    * Like `write`, but only if the record exists, so that a removed record is not restored.
-   *
-   * @returns true if the record existed.
+   * @returns true if the record existed
    */
   replace(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<boolean>;
 
   /**
-   * @returns true if the record existed: for exactly one of several callers, or for none of them
-   *   if the answer to that caller was lost and the step was sent again.
+   * @returns true if the record existed. Of several concurrent callers, only one gets true, or none if the answer to
+   *   that caller was lost and the step was sent again.
    */
   remove(kind: RecordKind, id: string): Promise<boolean>;
 
-  /** Reads and removes a record in one step: only one of several callers gets it. */
+  /** Reads and removes a record in one step. Of several concurrent callers, only one gets it. */
   take<Data>(kind: RecordKind, id: string): Promise<StoredRecord<Data> | undefined>;
 
-  /** Sessions are also found by `uid`, which stays the same when `id` is renewed. */
+  /** A session can also be found by `uid`, which stays the same when `id` is renewed. */
   writeSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<void>;
-  /** Like `replace`, for a session, which is also found by `uid`. */
+  /** Like `replace`, for a session. */
   replaceSession(id: string, uid: string, data: unknown, expiresAt: number): Promise<boolean>;
   readSessionByUid<Data>(uid: string): Promise<StoredRecord<Data> | undefined>;
 
   /**
-   * Deletes at most `limit` expired records, unless the store deletes them by itself.
-   *
-   * @returns how many were deleted.
+   * Deletes at most `limit` expired records, unless the store deletes them itself.
+   * @returns how many were deleted
    */
   removeExpired(limit: number): Promise<number>;
 
@@ -168,9 +166,9 @@ export interface TokenStore extends AuthorizationStore {
   close(): Promise<void>;
 }
 
-/** How long an authorization is kept after its code has expired, so that a replay of the code still ends it. */
+/** An authorization is stored for this long after its code has expired, so that a replay of the code still ends it. */
 export const REMEMBER_CODE_SECONDS = 3_600;
-/** How long an authorization outlives its refresh token, to answer "expired", not "unknown". */
+/** An authorization is stored for this long after its refresh token has expired, to answer "expired", not "unknown". */
 export const REMEMBER_EXPIRED_SECONDS = 86_400;
 
 /** Returns when the record may be deleted, in seconds since the epoch. */
@@ -179,7 +177,7 @@ export const forgottenAt = ({ rotation, usableUntil }: Pick<AuthorizationRecord,
 
 const ID = /^[A-Za-z0-9_-]{16,128}$/;
 
-/** False for a value that cannot be our identifier: never pass it to a query or store. */
+/** False for a value that cannot be an id of Gatehouse. Never pass it to a query or a store. */
 export const isStorableId = (id: string): boolean => ID.test(id);
 
 /** Hashes an id to 22 characters, 132 bits: no second id with the same hash can be found. */

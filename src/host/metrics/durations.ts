@@ -1,15 +1,14 @@
-/** Metrics of requests and store operations: duration, number and outcome. */
+/** Metrics of requests and store operations. */
 import { Counter, Histogram, type Registry } from 'prom-client';
 
 /**
  * Called for every request of the public listener.
- *
- * @param route the pattern, such as `/profile/oauth-clients/:id`, never the path: every path that a
- *   caller makes up would be a new series
+ * @param route the pattern, such as `/profile/oauth-clients/:id`. With the path, each path that a caller invents would
+ *   be a new series.
  */
 export type ObserveRequest = (route: string, method: string, status: number, seconds: number) => void;
 
-/** In seconds, from an introspection that the cache answers to the timeout of a store. */
+/** In seconds. The shortest is an introspection from the cache, the longest the timeout of a store. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS'];
 
@@ -39,7 +38,7 @@ export function createRequestMetrics(registry: Registry): ObserveRequest {
 
 export type StoreName = 'database' | 'tokens';
 
-/** Returns the observer of one operation; called once per operation (see `measuredStore`). */
+/** Called once for each operation (see `measuredStore`). */
 export type ObserveStore = (operation: string) => (seconds: number, isAway: boolean) => void;
 
 const STORE_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];

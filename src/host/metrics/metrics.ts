@@ -1,4 +1,4 @@
-/** All metrics of this service for Prometheus, in a registry of their own. */
+/** All Prometheus metrics of this service. */
 import { readFileSync } from 'node:fs';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { droppedLogLines } from '../process-log.ts';
@@ -8,7 +8,7 @@ import { registerState, type WatchedState } from './state.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Created once per service and kept across reloads, because counters must only go up. */
+/** Create this once for each service and use it across reloads, because counters must never decrease. */
 export function createMetrics() {
   const registry = Registry.merge([processMetrics()]);
   registerBuild(registry);
@@ -16,9 +16,9 @@ export function createMetrics() {
     observeRequest: createRequestMetrics(registry),
     observeStore: createStoreMetrics(registry),
     outcomes: { ...createOutcomeMetrics(registry), ...createReloadMetrics(registry) },
-    /** Adds the metrics that are read at each scrape. Must be called only once. */
+    /** Adds the metrics that are read at each scrape. Call this only once. */
     watch: (state: WatchedState): void => registerState(registry, state),
-    /** Returns all metrics in the text format of Prometheus. */
+    /** In the text format of Prometheus. */
     text: async (): Promise<{ contentType: string; text: string }> => ({
       contentType: registry.contentType,
       text: await registry.metrics(),
@@ -29,8 +29,8 @@ export function createMetrics() {
 let processRegistry: Registry | undefined;
 
 /**
- * CPU, memory, garbage collection, event-loop lag. Created once, however many services a process
- * runs, because these collectors are never removed again.
+ * Metrics of CPU, memory, garbage collection and event loop. Created once for the process, even for several services,
+ * because these collectors are never removed.
  */
 function processMetrics(): Registry {
   if (!processRegistry) {

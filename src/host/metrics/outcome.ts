@@ -1,19 +1,18 @@
-/** Counters of outcomes: tokens, sign-ins, mail, background jobs; gauges of the last reload. */
+/** Counters of the results of tokens, sign-ins, mail and background jobs, and a gauge of the latest reload. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { SECRET_KINDS } from '../../base/random-id.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';
 import { UPSTREAM_OUTCOMES, type UpstreamOutcomes } from '../../pages/sign-in/upstream-providers.ts';
 import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 
-/** All outcomes that are reported. Each part of the service depends only on the outcomes that it reports. */
 export interface Outcomes extends ProviderOutcomes, PasswordOutcomes, UpstreamOutcomes {
-  /** A mail with a password link: accepted by the mail server, not accepted, or dropped untried. */
+  /** A mail with a password link. `dropped` means that no attempt was made to send it. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
-  /** A valid value was found in public and ended. */
+  /** A valid value was found in public and was ended. */
   valueLeaked(kind: string): void;
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
-  /** An error that no request and no job has caught. */
+  /** Counts an error that no request and no job has caught. */
   failedUnexpectedly(): void;
 }
 
@@ -38,13 +37,13 @@ const ERRORS = [
   'server_error',
 ];
 
-/** Returns `other` for unknown values: callers may send any value, and each would stay as a series. */
+/** Returns `other` for unknown values: callers may send any value, and each value would remain as a series. */
 const bounded = (known: readonly string[], value: string): string => (known.includes(value) ? value : 'other');
 
 export function createOutcomeMetrics(registry: Registry): Outcomes {
   const registers = [registry];
   const count = (name: string, help: string): { inc(by?: number): void } => new Counter({ name, help, registers });
-  /** Known values start at 0: an alert cannot see the first increment of a new series. */
+  /** Start known values at 0, because an alert cannot see the first increment of a new series. */
   const countBy = (
     label: string,
     { name, help, values = [] }: { name: string; help: string; values?: readonly string[] },
@@ -159,7 +158,7 @@ export function createReloadMetrics(registry: Registry) {
   });
   isTaken.set(1);
   return {
-    /** Called after each reload: the settings were applied or refused. */
+    /** @param isTakenOver false if the settings were refused */
     settingsReloaded: (isTakenOver: boolean): void => isTaken.set(isTakenOver ? 1 : 0),
   };
 }

@@ -1,15 +1,14 @@
-/** Gauges that are read at each scrape: stores, connections, the change feed, the last import. */
+/** Gauges that are read at each scrape. */
 import { Gauge, type Registry } from 'prom-client';
 import type { StoreStates } from '../readiness.ts';
 
 export interface WatchedState {
-  /** The states of the stores, cached for one second. */
+  /** Cached for one second. */
   readonly stores: () => Promise<StoreStates>;
-  /** The connections of the PostgreSQL pool. */
+  /** Of the PostgreSQL pool. */
   readonly connections: () => { used: number; idle: number; waiting: number };
-  /** True while this process receives the change feed. */
   readonly isFeedLive: () => boolean;
-  /** When the last import succeeded; undefined if none has run yet. */
+  /** The time of the latest successful import; undefined if no import has succeeded yet. */
   readonly lastImport: () => Promise<Date | undefined>;
 }
 
@@ -34,7 +33,7 @@ export function registerState(registry: Registry, state: WatchedState): void {
       this.set(state.connections().waiting);
     },
   });
-  // Register these after the connections: probing the stores uses connections itself.
+  // Register this gauge after the connections, because its probe of the stores uses connections.
   new Gauge({
     name: 'gatehouse_store_up',
     help: 'Whether the store accepts writes (1) or is unavailable (0), checked at each scrape.',
@@ -77,7 +76,7 @@ export function registerState(registry: Registry, state: WatchedState): void {
       'first, and while the database is unavailable.',
     registers,
     async collect() {
-      // Read from the database, because another process, a command, ran it.
+      // Read the database, because a command, which is another process, runs imports.
       const succeededAt = await state.lastImport().catch(() => undefined);
       if (succeededAt) this.set(succeededAt.getTime() / 1_000);
       else this.remove();

@@ -3,13 +3,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 
-/** Limits the search: even a master with a thousandth of the slots is found long before. */
+/** Limits the search. The key of a master is found earlier, even if it has only a thousandth of the slots. */
 const MAX_CANDIDATES = 16_384;
 
 /**
  * Returns keys that begin with `name`, one for each master of the Cluster.
- *
- * @throws StorageUnavailable if slots have no master.
+ * @throws StorageUnavailable if slots have no master
  */
 export function keyOnEachMaster({ slots }: Cluster, name: string): readonly string[] {
   const masters = new Set<string | undefined>();
@@ -40,8 +39,8 @@ function slotOf(key: string): number {
 }
 
 /**
- * Combines the reads of one turn of the event loop into one command, because a command costs much more than a key in
- * it. Not for a Cluster, whose keys are on different masters.
+ * Combines the reads of one turn of the event loop into one command, because a command costs much more than another key
+ * in it. Not for a Cluster, whose keys are on different masters.
  */
 export function readsTogether(redis: Redis | Cluster): (key: string) => Promise<string | null> {
   if (redis instanceof Cluster) return (key) => redis.get(key);

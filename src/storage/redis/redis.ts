@@ -17,7 +17,7 @@ const MAX_RETRY_PAUSE_MS = 500;
 /** How long a start waits for the first connection, including the Sentinels. */
 const START_TIMEOUT_MS = 5_000;
 
-/** The options without one member, whose type the constructors do not accept. */
+/** Without a member whose type the constructors do not accept. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
 /**
@@ -25,17 +25,18 @@ type Options = Omit<RedisOptions, 'replyMapping'>;
  * answered, so a code could be consumed without tokens. It also follows no redirections in a pipeline.
  */
 const BASE_OPTIONS = {
-  // Fail soon and let the caller respond with 503, rather than queue commands of ended requests.
+  // Fail soon, so that the caller responds with 503, instead of queueing the commands of ended requests.
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
-  // A former master keeps its connections. Reconnect: the host may now name another master.
+  // A master that becomes a replica does not close its connections. Reconnect, because the host may now name another
+  // master.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
 } satisfies Options;
 
 const retryPause = (attempt: number): number => Math.min(attempt * 50, MAX_RETRY_PAUSE_MS);
 
-/** Replies if Redis cannot serve commands: memory, disk, replication, failover, login, or a version that is too old. */
+/** Replies if Redis cannot serve commands, because of memory, disk, replication, failover, login or its old version. */
 const UNAVAILABLE_REPLY =
   /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients|ERR unknown command|(?:ERR )?The user executing the script can't run)/;
 
@@ -67,8 +68,8 @@ export function createRedis(url: string, { timeoutFactor = 1 }: { timeoutFactor?
 }
 
 /**
- * Sends the commands of one turn of the event loop with one system call. This is no pipeline: each command still fails
- * and is resent by itself.
+ * Sends the commands of one turn of the event loop with one system call. Unlike in a pipeline, each command fails and
+ * is resent by itself.
  */
 function sendTogether(client: Redis): void {
   const send = client.sendCommand.bind(client);
@@ -101,7 +102,7 @@ function connectTo({
     return new Cluster(hosts, {
       redisOptions: options,
       enableOfflineQueue: false,
-      // A redirection may take a tenth of a second; all together must fit into a request's time.
+      // A redirection may take a tenth of a second, and all must fit into the time of a request.
       maxRedirections: 8,
       lazyConnect: true,
       slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
@@ -136,11 +137,10 @@ function connectTo({
 }
 
 /**
- * Disconnects from a master as soon as this Sentinel announces its successor: the client would write
- * to the former master until its demotion, 10 seconds later. The `failoverDetector` of ioredis is not
- * used: a failover announced while it looks for the master ends the client permanently.
- *
- * @returns the connection to the Sentinel.
+ * Disconnects from a master as soon as this Sentinel announces its successor. Otherwise the client would write to the
+ * former master until its demotion, 10 seconds later. The `failoverDetector` of ioredis is not used: a failover
+ * announced while it looks for the master ends the client permanently.
+ * @returns the connection to the Sentinel
  */
 function followFailovers(
   client: Redis,
@@ -161,7 +161,7 @@ function followFailovers(
   function leaveFormer(): void {
     const { remoteAddress, remotePort } = client.stream as Socket;
     const isFormer = successor !== undefined && successor !== `${remoteAddress} ${remotePort}`;
-    // Forget the address: other Sentinels announce this failover, and this one may miss the next.
+    // Forget the address: other Sentinels announce this failover, too, and this Sentinel may miss the next one.
     successor = undefined;
     if (isFormer) client.disconnect(true);
   }
@@ -206,10 +206,9 @@ function parseRedisUrl(url: string): RedisUrl {
 }
 
 /**
- * Connects for the first time; afterwards the client reconnects by itself.
- *
- * @throws StorageUnavailable if no server answers, no Sentinel knows a master, or the server has no
- *   database with the number in the URL.
+ * Connects for the first time. Afterwards the client reconnects by itself.
+ * @throws StorageUnavailable if no server answers, no Sentinel knows a master, or the server has no database with the
+ *   number in the URL
  */
 export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   let cause: unknown;
@@ -225,7 +224,7 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
     // The promise of a Cluster stays pending if its first attempt fails and a later one succeeds.
     const isReady = new Promise<void>((resolve) => redis.once('ready', resolve));
     await Promise.race([redis.connect(), isReady, givenUp]);
-    // Fail if the requested database does not exist: ioredis would continue in database 0.
+    // The requested database does not exist. ioredis would continue in database 0.
     if (/DB index/i.test(String(cause))) throw cause;
   } catch (error) {
     // The thrown error only says that there is no connection; the `error` event before it says why.
@@ -236,13 +235,13 @@ export async function connectRedis(redis: Redis | Cluster): Promise<void> {
   }
 }
 
-/** Awaits a reply. If Redis or the network cannot serve it now, throws StorageUnavailable. */
+/** @throws StorageUnavailable if Redis or the network cannot serve the command now */
 export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
   try {
     return await pending;
   } catch (error) {
     const isReply = error instanceof Error && error.name === 'ReplyError';
-    // Any other error reply is our own bug (a wrong type, a script error): do not hide it as a 503.
+    // Any other error reply is a bug of Gatehouse (a wrong type, a script error), so do not turn it into a 503.
     if (isReply && !UNAVAILABLE_REPLY.test(error.message)) throw error;
     throw new StorageUnavailable('redis', error);
   }
@@ -251,15 +250,11 @@ export async function reply<Value>(pending: Promise<Value>): Promise<Value> {
 /** The key of this database's id. No key of a record can have this name. */
 const IDENTITY_KEY = 'gh:identity';
 
-/**
- * Returns the random id of this Redis database; undefined if there is none.
- *
- * @throws StorageUnavailable
- */
+/** @returns undefined if this Redis has no id yet. @throws StorageUnavailable */
 export const redisIdentity = async (redis: Redis | Cluster): Promise<string | undefined> =>
   (await reply(redis.get(IDENTITY_KEY))) ?? undefined;
 
-/** Like `redisIdentity`, but creates a missing id. Of two simultaneous ids the first one stays. */
+/** Like `redisIdentity`, but creates a missing id. If two callers create one at once, both get the first id. */
 export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<string | undefined> {
   const known = await redisIdentity(redis);
   if (known !== undefined) return known;
@@ -270,7 +265,7 @@ export async function ensureRedisIdentity(redis: Redis | Cluster): Promise<strin
 export const mastersOf = (redis: Redis | Cluster): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];
 
-/** A setting with which Redis loses tokens, or may lose them, with a description for the operator. */
+/** A setting with which Redis loses or may lose tokens, described for the operator. */
 export interface RedisProblem {
   readonly setting: 'maxmemory-policy' | 'appendonly';
   /** True if INFO does not show the setting, as with some managed services. */
@@ -280,8 +275,8 @@ export interface RedisProblem {
 }
 
 /**
- * Checks on every master the two settings that decide whether acknowledged tokens are kept.
- * @throws StorageUnavailable if a master does not answer.
+ * Checks on every master the two settings that decide whether acknowledged tokens are stored permanently.
+ * @throws StorageUnavailable if a master does not answer
  */
 export async function redisProblems(redis: Redis | Cluster): Promise<RedisProblem[]> {
   const infos = await reply(Promise.all(mastersOf(redis).map((master) => master.info())));

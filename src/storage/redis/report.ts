@@ -3,15 +3,14 @@ import type { Cluster, Redis } from 'ioredis';
 import { mastersOf, reply } from './redis.ts';
 
 const REWRITING = 'auto-aof-rewrite-percentage';
-/** With the default settings Redis rewrites a file of 64 MiB that has doubled since it was rewritten. */
+/** With its default settings, Redis rewrites a file of 64 MiB or more that has doubled since it was rewritten. */
 const isOvergrown = (size: number, rewrittenSize: number): boolean =>
   size > 64 * 1024 ** 2 && size > 10 * rewrittenSize;
 
 /**
- * `isRewritingOff` is true if a master does not rewrite its append-only file, as during a backup. `fullness` is the used
- * part of `maxmemory` of the fullest master; undefined if none has a limit, or shows it.
- *
- * @throws StorageUnavailable if a master does not answer.
+ * `isRewritingOff` is true if a master does not rewrite its append-only file, as during a backup. `fullness` is the
+ * used part of `maxmemory` of the fullest master; undefined if no master has a limit or shows it.
+ * @throws StorageUnavailable if a master does not answer
  */
 export async function redisReport(redis: Redis | Cluster) {
   const found = await Promise.all(mastersOf(redis).map(reportOf));
@@ -29,7 +28,7 @@ async function reportOf(master: Redis) {
   const size = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   return {
     isRewritingOff: percentage === '0' || isOvergrown(size('aof_current_size'), size('aof_base_size')),
-    // Not a number without used_memory, infinite without maxmemory.
+    // NaN without used_memory, infinite without maxmemory.
     fullness: (size('used_memory') || NaN) / size('maxmemory'),
   };
 }

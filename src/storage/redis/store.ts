@@ -1,4 +1,4 @@
-/** The token store on Redis: one key for each record; no step needs two keys at once (Cluster). */
+/** The token store on Redis. Each record has one key. No step needs two keys, so that it works on a Cluster. */
 import { Cluster, type Redis } from 'ioredis';
 import { type Clock, epochSeconds } from '../../base/clock.ts';
 import {
@@ -42,7 +42,7 @@ export function createRedisStore(parts: {
   defineScripts(redis);
   const get = readsTogether(redis);
 
-  /** Returns milliseconds from now, at least 1: Redis has its own clock and refuses less than 1. */
+  /** In milliseconds. At least 1, because Redis has its own clock and refuses less than 1. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 
@@ -52,7 +52,7 @@ export function createRedisStore(parts: {
     await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
   }
 
-  /** @param only the content that the record must have to be replaced; any if undefined. */
+  /** @param only if given, only a record with this content is replaced */
   async function replace(key: string, data: unknown, expiresAt: number, only?: string): Promise<boolean> {
     const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
     const expected = only === undefined ? '' : JSON.stringify(only);
@@ -143,7 +143,7 @@ export function createRedisStore(parts: {
     async replaceSession(id, uid, data, expiresAt) {
       const key = nameOf('session', id);
       if (!isStorableId(id) || !(await replace(key, data, expiresAt))) return false;
-      // Replace the index only if it still has this key: a session that was renewed since has another key.
+      // Replace the index only if it still has this key, because a session that was renewed meanwhile has another key.
       await replace(nameOf('uid', uid), key, expiresAt, key);
       return true;
     },
@@ -154,15 +154,15 @@ export function createRedisStore(parts: {
       return pointer && read(pointer.data);
     },
 
-    // Redis deletes expired keys by itself.
+    // Redis deletes expired keys itself.
     removeExpired: async () => 0,
 
     async ping() {
-      // Write, because a server without memory or quorum answers PING but cannot store a token.
+      // Write, because a server without memory or quorum answers PING, but cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
-      // Also run a script (it finds no record), read and delete, as requests do: an account may lack these rights. Send
-      // all at once, because one by one they could wait for several timeouts.
+      // Also run a script, read and delete, as requests do, because an account may lack these rights. Send all commands
+      // at once, because one by one they could wait for several timeouts.
       const all = (key: string) => [
         redis.set(key, now, 'PX', 60_000),
         redis.replaceRecord(key, now, 60_000, clock(), ''),
