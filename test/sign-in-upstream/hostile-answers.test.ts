@@ -1,7 +1,10 @@
 /** Forged, replayed or misdirected answers of a provider are refused. */
+import { generateKeyPairSync } from 'node:crypto';
 import { expect } from 'chai';
 import type { Lie, Traveller } from '../support/upstream.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
+
+const FOREIGN_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
 
 describe('an answer of a provider', () => {
   const on = startWithUpstream({ hasSecond: true });
@@ -51,7 +54,7 @@ describe('an answer of a provider', () => {
       claims: (said) => ({ ...said, sub: 'a\u0000' }),
     },
     'without a signature': { isUnsigned: true },
-    'signed with a key that it does not publish': { isForged: true },
+    'signed with a key that it does not publish': { signing: FOREIGN_KEY },
   };
   for (const [which, lie] of Object.entries(LIES)) {
     it(`a provider’s answer ${which} is refused`, async () => {
@@ -125,7 +128,7 @@ describe('an answer of a provider', () => {
 
   it('a provider’s answer is logged without code, token and state', async () => {
     const person = on.traveller();
-    on.upstream.lie = { isForged: true };
+    on.upstream.lie = { signing: FOREIGN_KEY };
     const callback = await person.untilCallback(await begin(person));
     await person.get(callback);
     const log = on.service.logLines.join();

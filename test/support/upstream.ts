@@ -1,4 +1,5 @@
 /** A sign-in provider with accounts: a second oidc-provider, which can send false ID tokens. */
+import type { KeyObject } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { CompactSign, decodeJwt, exportJWK, generateKeyPair, type JWTPayload, UnsecuredJWT } from 'jose';
 import type { Context } from 'koa';
@@ -24,8 +25,8 @@ export interface Lie {
   readonly text?: (json: string) => string;
   /** True if the ID token is sent without a signature. */
   readonly isUnsigned?: boolean;
-  /** True if the ID token is signed with a key that the provider does not publish. */
-  readonly isForged?: boolean;
+  /** A key that the provider does not publish, with which it signs. Not made here: the service would not wait so long. */
+  readonly signing?: KeyObject;
 }
 
 export interface Upstream {
@@ -145,12 +146,10 @@ export async function startUpstream(ours: string, id = 'platform'): Promise<Upst
   }
 
   async function changedIdToken(token: string): Promise<string> {
-    const { claims = (same: JWTPayload) => same, text, isUnsigned, isForged } = upstream.lie;
+    const { claims = (same: JWTPayload) => same, text, isUnsigned, signing } = upstream.lie;
     const sent = claims(decodeJwt(token));
     if (isUnsigned) return new UnsecuredJWT(sent).encode();
-    if (!isForged) return signed(sent, key, text);
-    const other = await newKey(key.kid);
-    return signed(sent, other);
+    return signing ? signed(sent, { ...key, signing }) : signed(sent, key, text);
   }
 
   const upstream: Upstream = {
@@ -187,7 +186,7 @@ function closed(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
 
-type Key = Awaited<ReturnType<typeof newKey>>;
+type Key = Readonly<{ kid: string; signing: Parameters<CompactSign['sign']>[0] }>;
 
 async function newKey(kid: string) {
   const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true });
