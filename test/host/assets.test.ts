@@ -7,7 +7,6 @@ import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl, clientCredentials } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { wordsOf } from '../support/words.ts';
 
 /** The header of today's browsers, which name gzip first. */
 const BROWSER = 'gzip, deflate, br, zstd';
