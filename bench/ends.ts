@@ -250,9 +250,9 @@ export const endsTable = (results: readonly FaultResult[]): string =>
     }),
   );
 
-/** Returns the records of all authorizations. */
+/** Returns the records of all authorizations and tokens of machines. */
 async function recordsOf(server: RedisServer): Promise<readonly { key: string; value: string }[]> {
-  const keys = (await ask(server, 'KEYS', 'gh:z:*')) as string[];
+  const keys = (await ask(server, 'KEYS', 'gh:[mz]:*')) as string[];
   return Promise.all(keys.map(async (key) => ({ key, value: String(await ask(server, 'GET', key)) })));
 }
 

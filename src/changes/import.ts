@@ -192,7 +192,7 @@ export function createImporter(parts: {
           retried(() => whileHeld(run, work));
         write.fileId = await chooseFile(step, all, compared);
         await compareAll(run, all, { write, show });
-        await retried(() => recordImport(database, new Date(clock())));
+        await retried(() => recordImport(database));
         await retried(() => forgetFiles(database));
       } catch (error) {
         throw interruption(error, { kept: write.kept, id: run.id }) ?? error;

@@ -62,8 +62,8 @@ export function createImportTally() {
 }
 
 /** Stores the time for a metric of the service, because the import runs in another process. */
-export async function recordImport(database: Queries, succeededAt: Date): Promise<void> {
-  await raise(database, 'imported_at', '$1', [succeededAt]);
+export async function recordImport(database: Queries): Promise<void> {
+  await raise(database, 'imported_at', database.now());
 }
 
 /** Undefined until the first import has succeeded. */

@@ -78,7 +78,7 @@ export function createClientEdits(parts: {
   ): Promise<boolean> {
     return changing(id, async (tx) => {
       const [changed] = await tx.query<Changed>(
-        `WITH former AS (SELECT redirect_uris AS former_uris FROM clients WHERE id = $1 FOR UPDATE)
+        `WITH former AS (SELECT redirect_uris AS former_uris FROM clients WHERE id = $1 FOR NO KEY UPDATE)
           UPDATE clients SET updated_at = $2, ${assignments} FROM former WHERE id = $1 AND ${condition}
           RETURNING owner_account_id AS "ownerAccountId", redirect_uris AS "redirectUris",
             former_uris AS "formerRedirectUris"`,

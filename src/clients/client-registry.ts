@@ -220,6 +220,7 @@ export function createClientRegistry(parts: {
     async transfer(id: string, owner: string | undefined, inTransaction?: InTransaction): Promise<Client> {
       refuseForeignAccountId(owner);
       const transferred = change(id, TRANSFER, [owner ?? null], async (tx) => {
+        await tx.query(AFTER_EACH_SECRET, [id]);
         await checks?.withdrawApprovals(tx, id);
         await inTransaction?.(tx);
       });
@@ -241,12 +242,17 @@ export function createClientRegistry(parts: {
 
 /**
  * Assignments of a transfer. The creation key is removed, so that a form that the new owner sends cannot find this
- * client. Each transfer has another `owned_since`, because consents are compared with it, and none is earlier than a
- * secret of the former owner, which a node with a fast clock may have created.
+ * client. Each transfer has another `owned_since`, because consents are compared with it.
  */
 const TRANSFER = `owner_account_id = $3, creation_key = NULL, verified_at = NULL,
-  owned_since = greatest($2, owned_since + interval '1 millisecond',
-    (SELECT max(created_at) FROM client_secrets WHERE client_id = $1))`;
+  owned_since = greatest($2, owned_since + interval '1 millisecond')`;
+
+/**
+ * No transfer is earlier than a secret of the former owner, which a node with a fast clock may have created. This is a
+ * statement of its own, because it must see a secret whose transaction the transfer has waited for.
+ */
+const AFTER_EACH_SECRET = `UPDATE clients SET
+  owned_since = greatest(owned_since, (SELECT max(created_at) FROM client_secrets WHERE client_id = $1)) WHERE id = $1`;
 
 const alwaysAskOfOperator = (): Refusal =>
   new Refusal(

@@ -5,7 +5,7 @@ import type { PostForm } from '../pages/routes.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { addressOf, drain, listen } from './listeners.ts';
 
-/** No request to this service exceeds these limits. */
+/** Far above what a request of the service to itself takes. */
 const LIMITS = { timeoutMs: 20_000, maxBytes: 1024 * 1024 };
 
 /**

@@ -63,6 +63,11 @@ export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<
     OPENID_PARAMETERS.includes(name) ||
     name === 'ui_locales' ||
     (name === 'login_hint' && String(ctx.query[name]).length > MAX_LOGIN_HINT_LENGTH);
+  const { prompt } = ctx.query;
+  // The page of consent names the account, and offers to use another one.
+  if (typeof prompt === 'string' && prompt.includes('select_account')) {
+    ctx.query = { ...ctx.query, prompt: prompt.replace('select_account', 'consent') };
+  }
   if (Object.keys(ctx.query).some(isForeign)) {
     const known = Object.entries(ctx.query).filter(([name]) => !isForeign(name));
     const language = firstLanguageIn(ctx.query.ui_locales);

@@ -1,3 +1,4 @@
+/** The latest request to reload every node. Each node compares its number with that of its own latest reload. */
 import type { OperatedBy } from '../base/operated-by.ts';
 import { sendToAllNodes } from './change-feed.ts';
 import { numbersLost, type Queries } from './queries.ts';

@@ -325,6 +325,35 @@ onPostgres('concurrent changes', (open) => {
     await Promise.all([networks.close(), counts.close()]);
   });
 
+  it('an edit of a client does not delay what is recorded about the client meanwhile', async () => {
+    const { client } = await clients.add(partner);
+    await clients.addRedirectUri(client.id, 'https://app.example/another', async () => {
+      await database.query(
+        `INSERT INTO client_networks (client_id, network, first_seen_at, last_seen_at)
+          VALUES ($1, '203.0.113.0/24', now(), now())`,
+        [client.id],
+      );
+    });
+    expect(await createClientNetworks({ ...parts, log: pino({ level: 'silent' }) }).list(client)).to.have.length(1);
+  });
+
+  it('a transfer is no earlier than a secret of the former owner that it waits for, by a clock that is ahead', async () => {
+    const { client } = await clients.add({ ...partner, ownerAccountId: (await addAda()).id });
+    const later = new Date(Date.now() + 60_000);
+    const { transferring } = await database.transaction(async (tx) => {
+      await tx.query('SELECT FROM clients WHERE id = $1 FOR NO KEY UPDATE', [client.id]);
+      await tx.query(
+        `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
+          VALUES ('later', $1, 'hash', 'abcd', $2)`,
+        [client.id, later],
+      );
+      const transferring = clients.transfer(client.id, undefined);
+      await eventually(() => expectWaiting(database, 1));
+      return { transferring };
+    });
+    expect((await transferring).ownedSince).to.deep.equal(later);
+  });
+
   it('nothing joins or changes an organization while the last step deletes it', async () => {
     const { id: accountId } = await addAda();
     const organizations = createOrganizations(parts);

@@ -1,4 +1,5 @@
 /** `operator reload`: its report about the settings that the node has read again. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 import { userInfo } from 'node:os';
 import { expect } from 'chai';
@@ -120,7 +121,12 @@ describe('operator reload', () => {
     const { error } = await valueFrom(operatorAt(port), ['reload'], { exitCode: 1 });
     expect(error.code).to.equal('not_running');
     expect(error.message).to.include(port);
+    const requests: unknown[] = [];
+    const note = (request: unknown) => void requests.push(request);
+    subscribe('http.client.request.start', note);
     const unknown = await valueFrom(operatorAt(0), ['reload'], { exitCode: 1 });
+    unsubscribe('http.client.request.start', note);
+    expect(requests, 'Node sends what is for port 0 to port 80').to.deep.equal([]);
     expect(unknown.error.code).to.equal('not_running');
     expect(unknown.error.remedy).to.include('SIGHUP');
   });

@@ -284,7 +284,7 @@ describeOn([postgresServer], 'a reload without a database', () => {
     expect(exitCode).to.equal(1);
     expect(output).to.contain('Now in force: tokens.machine_access_token').and.contain('No other node has answered');
     const dryRun = await operator('reload --dry-run');
-    expect(dryRun.exitCode).to.equal(1);
-    expect(dryRun.output).to.contain('nothing was reloaded').and.contain('is unknown');
+    expect(dryRun.exitCode).to.equal(0);
+    expect(dryRun.output).to.contain('nothing was reloaded');
   });
 });

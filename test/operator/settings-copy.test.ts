@@ -201,7 +201,11 @@ describeOn([postgresServer], 'the copy of the settings that a node keeps', () =>
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const run = withRefusedFile({ ...nothingKept, ...storesOf(on.service), ...keysOf(on.service) });
     const answersOn = async (redis: string) => {
-      await on.service.database.query(`UPDATE node_keys SET runs_with = runs_with || '{"redis": "${redis}"}'`);
+      // Another node: the one that runs here writes its own row again at each heartbeat.
+      await on.service.database.query(`DELETE FROM node_keys WHERE node = 'another'`);
+      await on.service.database.query(`INSERT INTO node_keys
+        SELECT 'another', seen_at, noted_at, cookie_keys, token_keys, state, ready_since,
+          runs_with || '{"redis": "${redis}"}' FROM node_keys`);
       const one = await run(['show', accessToken, '--json']);
       const several = await run(['show', `${accessToken} ${on.seeded.person.email}`, '--json']);
       const revoked = await run(['revoke', '--token', '-', '--json'], accessToken);

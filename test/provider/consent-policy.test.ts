@@ -175,6 +175,11 @@ describe('consent policy', () => {
     expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
   });
 
+  it('prompt=select_account asks for consent, and its page names the account and offers to use another one', async () => {
+    const page = await browser.open(request(await connectedClient(), { prompt: 'select_account' }));
+    expect(page.html).to.include(on.seeded.person.email).and.include('Not you?');
+  });
+
   it('prompt=none is answered with a code in one redirect, or with what a page would ask for', async () => {
     const none = { prompt: 'none' };
     const stranger = createPerson(on.issuer);

@@ -157,7 +157,7 @@ const WORDS = {
   client_changed: {
     what: ({ cause }) => (cause === 'leaked' ? message('activity.secret-found') : message('activity.client_changed')),
     about: 'client_name',
-    note: (details) => [byWhom(details), ...ending(details)],
+    note: ending,
   },
   client_deleted: { what: message('activity.client_deleted'), about: 'client_name' },
   client_suspended: {

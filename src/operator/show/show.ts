@@ -25,7 +25,7 @@ export function addShowCommand(program: Command, operator: Operator): void {
       'after',
       '\nFinds tokens, codes, client secrets, API keys and one-time links; IDs of clients, accounts, organizations,\n' +
         'warehouses, connections, authorizations, sessions, API keys, passkeys and requests; email addresses; and\n' +
-        `URLs of pages that contain a leaked value.\n${STANDARD_INPUT_IS_SAFER}`,
+        `URLs of pages that contain one of these IDs.\n${STANDARD_INPUT_IS_SAFER}`,
     )
     .action(async (argument: string) => {
       const text = await readToken(argument, operator, 'One line (hidden; for a longer text: show - < FILE): ');

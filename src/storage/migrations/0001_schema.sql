@@ -272,7 +272,8 @@ create trigger client_decisions_named after insert or update or delete on client
 
 -- Connections and authorizations
 
--- The only row has numbers that are never lowered. Without it, the service would not know what has ended.
+-- The only row has numbers that are never lowered, without which the service would not know what has ended, the latest
+-- request to reload, and the time of the last import.
 create table lasting_numbers (
   is_the_only_one boolean primary key default true check (is_the_only_one),
   -- The generation of new connections. `revoke --all` raises it, because a restored database may lack a connection
