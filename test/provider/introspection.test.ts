@@ -111,6 +111,14 @@ describe('introspection', () => {
     for (const client of [on.clients.confidential, on.clients.machine]) await expectInactive(value, client);
   });
 
+  it('a refresh token, an unused code and a client secret are inactive, for their own client too', async () => {
+    const { confidential, resourceServer } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    for (const value of [refreshToken, await on.partner.code(confidential), confidential.secret ?? '']) {
+      for (const client of [resourceServer, confidential]) await expectInactive(value, client);
+    }
+  });
+
   it('an access token is active until the second in which it expires', async () => {
     const token = await accessToken();
     const { exp } = (await see(token)).body;
