@@ -1,10 +1,11 @@
 /** Two nodes, their stores and an API, with every connection that a fault of `ends.ts` breaks. */
 import { bearer, introspectorOf } from '../modules/node/test/stand-in.ts';
+import { isMachineToken } from '../src/authorizations/token-formats.ts';
 import { createLifeline, type Lifeline } from '../test/many-nodes/lifeline.ts';
-import { partnerTokens } from '../test/provider/partner-tokens.ts';
+import { partnerTokens, tokensOf } from '../test/provider/partner-tokens.ts';
 import { startTcpProxy } from '../test/storage/tcp-proxy.ts';
 import { eventually } from '../test/support/eventually.ts';
-import { introspect, postForm } from '../test/support/oauth.ts';
+import { clientCredentials, introspect, postForm } from '../test/support/oauth.ts';
 import { startPostgresServer } from '../test/support/postgres-server.ts';
 import { freePort } from '../test/support/programs.ts';
 import { ask, askSentinel, portOf, type Sentinel, startSentinel } from '../test/support/redis-groups.ts';
@@ -93,7 +94,7 @@ export async function startSetup(kind: RedisKind, more: Overrides = {}) {
     settings: {
       storage: { databaseUrl: feedUrl, redisUrl: redis.url },
       // Tokens must not expire: in a long run the clock of the API is advanced by hours.
-      tokens: { accessTokenSeconds: YEAR, ...more.tokens },
+      tokens: { accessTokenSeconds: YEAR, machineAccessTokenSeconds: YEAR, ...more.tokens },
       limits: { ...more.limits },
     },
   });
@@ -106,7 +107,7 @@ export async function startSetup(kind: RedisKind, more: Overrides = {}) {
   const settings = { issuer, server: { port }, storage };
   let node: TestService = await startTestService({ sharing: other, timeoutFactor, settings });
   const seeded = await seed(other);
-  const { confidential: client, resourceServer } = seeded.clients;
+  const { confidential: client, machine, resourceServer } = seeded.clients;
   const partner = partnerTokens(other.issuer, seeded);
   const stream = await startTcpProxy(other.settings.server.port);
   let ahead = 0;
@@ -120,6 +121,12 @@ export async function startSetup(kind: RedisKind, more: Overrides = {}) {
   });
   const isAccepted = async (token: string): Promise<boolean> =>
     (await api.identify(bearer(token))).caller !== undefined;
+
+  async function machineToken(): Promise<string> {
+    const answer = await clientCredentials(other.issuer, machine);
+    if (answer.status !== 200) throw new Error(`a machine was answered ${answer.status}`);
+    return tokensOf(answer).accessToken;
+  }
 
   const untilReady = (): Promise<void> =>
     eventually(async () => {
@@ -150,15 +157,17 @@ export async function startSetup(kind: RedisKind, more: Overrides = {}) {
 
     /** @returns the status; undefined if there was no answer. */
     revoke: async (token: string): Promise<number | undefined> => {
-      const answer = await postForm(issuer, '/oauth/revoke', { token }, { client }).catch(() => {});
+      const by = isMachineToken(token) ? machine : client;
+      const answer = await postForm(issuer, '/oauth/revoke', { token }, { client: by }).catch(() => {});
       return answer?.status;
     },
 
-    /** Creates access tokens, and calls the API until it accepts them from its cache. */
+    /** Creates access tokens, the last of a machine, and calls the API until it accepts them from its cache. */
     async rememberedTokens(count: number): Promise<readonly string[]> {
       const tokens: string[] = [];
       await eventually(async () => {
-        while (tokens.length < count) tokens.push((await partner.tokens(client)).accessToken);
+        while (tokens.length < count - 1) tokens.push((await partner.tokens(client)).accessToken);
+        tokens.push(await machineToken());
       });
       await eventually(async () => {
         // The module caches no answers in the first seconds after a change.

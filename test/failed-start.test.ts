@@ -135,7 +135,7 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
 
   before(async () => {
     redis = await startRedisServer();
-    evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru' });
+    evicting = await startRedisServer({ 'maxmemory-policy': 'allkeys-lru', requirepass: 'trout' });
   });
 
   /** Counts the connections to this database, and those of other clients to both Redis servers. */
@@ -196,6 +196,12 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
       'no PostgreSQL listens at the URL',
       async () => ({ storage: { databaseUrl: `postgres://me:swordfish@${await unused()}/it` } }),
       [away],
+      'swordfish',
+    ],
+    [
+      'Redis rejects the password',
+      () => ({ storage: { redisUrl: evicting.url.replace('trout', 'swordfish') } }),
+      ['correct the account and the password in REDIS_URL'],
       'swordfish',
     ],
     [

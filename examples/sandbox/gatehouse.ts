@@ -20,8 +20,8 @@ export interface Gatehouse {
   close(): Promise<void>;
 }
 
-/** The first start creates the database, which takes long on a slow disk. */
-const START_TIMEOUT_MS = 60_000;
+/** The first start creates the database, which takes long on a slow disk or a busy machine. */
+const START_TIMEOUT_MS = 300_000;
 /** Longer than the service itself waits for requests in progress. */
 const CLOSE_TIMEOUT_MS = 10_000;
 

@@ -112,33 +112,34 @@ describe('mails to people', () => {
   }
 
   it('every mail is plain text and HTML that say the same, loads nothing, and links only to the issuer and the brand', async () => {
-    const language = 'de';
     const brand = { ...BRAND, homeUrl: 'https://acme.example/' };
-    const t = textsFor(language);
-    for (const [what, letter] of letters(language)) {
-      const { raw, text, html, to } = await sent(letter, brand);
-      expect(to, what).to.deep.equal(['ada@example.test']);
-      expect(raw).to.match(/^Content-Type: multipart\/alternative;/m);
-      expect(html).to.match(new RegExp(`^<!doctype html>\\s*<html lang="${language}">`));
-      expect(text).to.include(t('common.hello', { name: 'Ada' }));
-      const seen = words(seenIn(html));
-      expect(seen).to.include(t(letter.subject.key, { brand: BRAND.name, ...letter.subject.values }));
-      for (const line of text.split('\n')) {
-        // The address of the button's page is not shown.
-        const shown = words(line.replace(/^- /, '').replace(/:$/, ''));
-        const isUrl = /^https:\S+$/.test(shown);
-        if (isUrl) expect(html, what).to.include(`href="${shown}"`);
-        else if (shown !== '--') expect(`${seen} ${BRAND.name}`, what).to.include(shown);
+    for (const language of ['de', 'en']) {
+      const t = textsFor(language);
+      for (const [what, letter] of letters(language)) {
+        const { raw, text, html, to } = await sent(letter, brand);
+        expect(to, what).to.deep.equal(['ada@example.test']);
+        expect(raw).to.match(/^Content-Type: multipart\/alternative;/m);
+        expect(html).to.match(new RegExp(`^<!doctype html>\\s*<html lang="${language}">`));
+        expect(text).to.include(t('common.hello', { name: 'Ada' }));
+        const seen = words(seenIn(html));
+        expect(seen).to.include(t(letter.subject.key, { brand: BRAND.name, ...letter.subject.values }));
+        for (const line of text.split('\n')) {
+          // The address of the button's page is not shown.
+          const shown = words(line.replace(/^- /, '').replace(/:$/, ''));
+          const isUrl = /^https:\S+$/.test(shown);
+          if (isUrl) expect(html, what).to.include(`href="${shown}"`);
+          else if (shown !== '--') expect(`${seen} ${BRAND.name}`, what).to.include(shown);
+        }
+        expect(html.match(/class="button"/g), what).to.have.length(1);
+        const addresses = `${text}\n${html}`.match(/https?:\/\/[^\s"<]+/g) ?? [];
+        const others = addresses.filter((url) => !url.startsWith(ISSUER) && !url.startsWith(brand.homeUrl));
+        expect(others, what).to.deep.equal([]);
+        expect(html).to.not.match(/<(?:img|script|link|iframe|object|form|table)\b|url\(|@import|\bsrc=/i);
+        for (const href of ['mailto:help@acme.example', brand.homeUrl]) expect(html).to.include(`href="${href}"`);
+        expect(text).to.include('\n\n-- \nAcme & Söhne\nhttps://acme.example/\nhelp@acme.example');
+        if (!what.startsWith('link')) expect(seen).to.include('ada@example.test');
+        if (!UNNAMED.includes(what) && !what.startsWith('link')) expect(seen, what).to.include('Stock Reports');
       }
-      expect(html.match(/class="button"/g), what).to.have.length(1);
-      const addresses = `${text}\n${html}`.match(/https?:\/\/[^\s"<]+/g) ?? [];
-      const others = addresses.filter((url) => !url.startsWith(ISSUER) && !url.startsWith(brand.homeUrl));
-      expect(others, what).to.deep.equal([]);
-      expect(html).to.not.match(/<(?:img|script|link|iframe|object|form|table)\b|url\(|@import|\bsrc=/i);
-      for (const href of ['mailto:help@acme.example', brand.homeUrl]) expect(html).to.include(`href="${href}"`);
-      expect(text).to.include('\n\n-- \nAcme & Söhne\nhttps://acme.example/\nhelp@acme.example');
-      if (!what.startsWith('link')) expect(seen).to.include('ada@example.test');
-      if (!UNNAMED.includes(what) && !what.startsWith('link')) expect(seen, what).to.include('Stock Reports');
     }
   });
 

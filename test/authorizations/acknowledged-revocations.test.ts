@@ -166,6 +166,29 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     await expectDecisions(active.accessToken, true);
   });
 
+  it('after Redis has lost everything, tokens are refused like unknown ones, and new ones are issued', async () => {
+    const { confidential, resourceServer } = on.clients;
+    const code = await on.partner.code(confidential);
+    const [{ accessToken, refreshToken }, machineToken] = [await issueTokens(), await issueMachineToken()];
+    await admin.flushall();
+    for (const answer of [
+      await exchangeCode(on.issuer, confidential, code),
+      await refresh(on.issuer, confidential, refreshToken),
+    ]) {
+      expect([answer.status, answer.body.error]).to.deep.equal([400, 'invalid_grant']);
+    }
+    for (const token of [accessToken, machineToken]) {
+      await expectDecisions(token, false);
+      expect((await introspect(on.issuer, resourceServer, token)).status).to.equal(200);
+      expect((await revokeCurrent(on.issuer, token)).status).to.equal(401);
+    }
+    const form = { token: refreshToken };
+    expect((await postForm(on.issuer, '/oauth/revoke', form, { client: confidential })).status).to.equal(200);
+    const page = await on.partner.browser.get('/profile');
+    expect([page.status, page.location?.pathname]).to.deep.equal([303, '/login']);
+    await expectDecisions((await issueTokens()).accessToken, true);
+  });
+
   it('a node whose clock is a year ahead deletes no recorded end that is still needed', async () => {
     const [accessToken, machineToken] = [(await issueTokens()).accessToken, await issueMachineToken()];
     const putBack = await copyRecords();

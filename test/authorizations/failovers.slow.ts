@@ -1,14 +1,14 @@
-/** Revocations and failovers of a Redis Cluster; those of a group with Sentinel are faults of `ends.slow.ts`. */
+/** Revocations that the next master of Redis did not receive; other failovers are faults of `ends.slow.ts`. */
 import { expect } from 'chai';
 import { readValue } from '../../src/authorizations/token-formats.ts';
-import type { PartnerTokens } from '../provider/partner-tokens.ts';
+import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect, revokeCurrent, type TestClient } from '../support/oauth.ts';
-import { addReplica, ask, clusterUrlOf, startCluster } from '../support/redis-groups.ts';
-import type { RedisServer } from '../support/redis-server.ts';
+import { addReplica, ask, clusterUrlOf, portOf, startCluster, startSentinel } from '../support/redis-groups.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import type { Seed } from '../support/seed.ts';
+import { type Seed, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { walk } from './random-walk.ts';
@@ -55,6 +55,32 @@ async function issueTokens(partner: PartnerTokens, client: TestClient): Promise<
   while (tokens.length < TOKENS) tokens.push((await partner.tokens(client)).accessToken);
   return tokens;
 }
+
+describeOn([postgresServer, redisServer], 'revocations on a Redis with a Sentinel', () => {
+  const start = startsOn('postgres');
+
+  it('revocations stay in force if the master is killed before it replicated them', async () => {
+    const settings = { 'repl-diskless-sync-delay': '0' };
+    const master = await startRedisServer(settings);
+    const replica = await startRedisServer({ ...settings, replicaof: `127.0.0.1 ${portOf(master)}` });
+    await ask(master, 'SET', 'first', 'written');
+    await eventually(async () => expect(await ask(replica, 'EXISTS', 'first')).to.equal(1));
+    const { port } = await startSentinel(master);
+    const redisUrl = `redis+sentinel://127.0.0.1:${port}/warehouse`;
+    const service = await start({ settings: { storage: { redisUrl } } });
+    const seeded = await seed(service);
+    const tokens = await issueTokens(partnerTokens(service.issuer, seeded), seeded.clients.confidential);
+    await untilReplicated(master, replica);
+    // The replica hangs, and its connection ends: after `resume` it would read what the system has received for it.
+    replica.pause();
+    await ask(master, 'CLIENT', 'KILL', 'TYPE', 'replica');
+    for (const token of tokens) expect((await revokeCurrent(service.issuer, token)).status).to.equal(204);
+    await master.kill();
+    replica.resume();
+    await expectNeverActive(service, seeded, tokens);
+    expect(await countRecords(service, tokens), 'records that came back').to.be.above(0);
+  });
+});
 
 describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () => {
   const start = startsOn('postgres');

@@ -278,6 +278,12 @@ export function endOfAccess(start: Start, ...which: (keyof typeof CHAINS)[]): vo
     apis = await openApis(on, isAlone ? on.service : await start({ sharing: on.service, clock }));
   });
 
+  /** Deletes what is not needed any more, after a minute. */
+  const clean = (): Promise<void> => {
+    on.clock.advance(60);
+    return on.service.clean();
+  };
+
   for (const chain of which.flatMap((one) => CHAINS[one])) {
     it(`exactly the affected credentials lose access: ${Object.keys(chain).join('; then ')}`, async () => {
       const held = await hold(apis);
@@ -289,9 +295,10 @@ export function endOfAccess(start: Start, ...which: (keyof typeof CHAINS)[]): vo
           throw error;
         });
       }
-      on.clock.advance(60);
-      await on.service.clean();
+      await clean();
       for (const name of gone) await held.credentials[name].expectRefused(LATER);
+      for (const name of HELD.filter((one) => !gone.has(one)))
+        await held.credentials[name].expectValid(LATER, emptied.has(name));
       if (gone.has('code')) return;
       expect((await exchangeCode(apis.elsewhere.issuer, held.client, held.code)).status).to.equal(200);
     });
@@ -321,6 +328,8 @@ export function endOfAccess(start: Start, ...which: (keyof typeof CHAINS)[]): vo
     await valid(rest);
 
     if (undo) {
+      await clean();
+      await refused();
       await undo(held);
       await valid(ending.filter((name) => !staysEnded.includes(name)));
       for (const name of staysEnded) gone.add(name);

@@ -7,7 +7,6 @@ import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl, clientCredentials } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { wordsOf } from '../support/words.ts';
 
 /** The header of today's browsers, which name gzip first. */
 const BROWSER = 'gzip, deflate, br, zstd';
@@ -108,10 +107,12 @@ describe('compressed files', () => {
   it('no page and no answer to a program is compressed, because its length would leak secrets in it', async () => {
     const person = await signedIn(on.service, on.seeded.other);
     const { id } = on.clients.confidential;
-    const pages =
-      wordsOf(`/login /errors/invalid_grant /nothing-here /forgot-password /profile /profile/oauth-clients/${id}
-      /profile/oauth-clients/${id}/secrets /profile/api-keys /oauth/authorize?client_id=nope
-      /.well-known/oauth-authorization-server`);
+    const pages = on.service
+      .routes()
+      .filter(({ method, path }) => method === 'GET' && !/^\/assets\/|\/(requests|changes)$/.test(path))
+      .map(({ path }) => path.replace(/:\w+/g, path.includes('/organizations/') ? on.seeded.elsewhere.id : id));
+    expect(pages).to.have.length.above(50);
+    pages.push('/errors/invalid_grant', '/nothing-here', '/oauth/authorize?client_id=nope');
     for (const path of pages) {
       const { headers } = await person.get(path, accepting(BROWSER));
       expect(headers.get('content-encoding'), path).to.equal(null);

@@ -252,9 +252,11 @@ const HEADERS = [
 ];
 /** How a body is sent, the usual way more often. */
 const FRAMINGS =
-  'length length length length length length chunks chunks trailer list sign none long both endless'.split(' ');
+  'length length length length length length chunks chunks extension trailer list sign none long short both twice size endless'.split(
+    ' ',
+  );
 /** The body has the length that it says, or the request is refused for what it says. */
-const WHOLE = ['length', 'chunks', 'trailer', 'list', 'sign'];
+const WHOLE = ['length', 'chunks', 'extension', 'trailer', 'list', 'sign'];
 /** How a client ends its connection: by `Connection: close`, or by itself after its bytes, or in the middle of them. */
 const ENDINGS = ['close', 'close', 'close', 'close', 'close', 'close', 'half', 'reset', 'cut'];
 
@@ -319,13 +321,18 @@ function drawConnection(numbers: readonly number[], made: Ingredients): Connecti
 function framedAs(framing: string, body: string): { lines: readonly string[]; body: string } {
   const chunked = 'Transfer-Encoding: chunked';
   const chunks = (body.match(/.{1,40}/gs) ?? []).map((one) => `${one.length.toString(16)}\r\n${one}\r\n`).join('');
+  const extended = chunks.replace(/^[0-9a-f]+/, `$&;a="${MARK}"`);
   const length = (text: string | number): string => `Content-Length: ${text}`;
   if (framing === 'chunks') return { lines: [chunked], body: `${chunks}0\r\n\r\n` };
+  if (framing === 'extension') return { lines: [chunked], body: `${extended}0\r\n\r\n` };
   if (framing === 'trailer') return { lines: [chunked], body: `${chunks}0\r\nHost: evil.example\r\n\r\n` };
+  if (framing === 'size') return { lines: [chunked], body: `${chunks}fffffffffffffffff\r\n` };
   if (framing === 'endless') return { lines: [chunked], body: chunks };
   if (framing === 'both') return { lines: [length(body.length), chunked], body: `${chunks}0\r\n\r\n` };
   if (framing === 'list') return { lines: [length(`${body.length}, ${body.length}`)], body };
   if (framing === 'sign') return { lines: [length(`+${body.length}`)], body };
+  if (framing === 'twice') return { lines: [length(body.length), length(body.length + 1)], body };
+  if (framing === 'short') return { lines: [length(Math.max(0, body.length - 9))], body };
   if (framing === 'long') return { lines: [length(body.length + 9)], body };
   return { lines: framing === 'none' ? [] : [length(body.length)], body };
 }

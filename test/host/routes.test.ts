@@ -112,6 +112,45 @@ describe('routes', () => {
     expect(saving.filter((row) => !/ checkForm (requireRecentSignIn )?save$/.test(row))).to.deep.equal([]);
   });
 
+  it('a page of the profile ends with `show`, except for these', () => {
+    const others = under('/profile').filter((row) => /^GET (?!.* show$)/.test(row));
+    expect(others.map((row) => row.replace(/^GET \/profile(\S+): .* /, '$1 '))).to.deep.equal([
+      '/oauth-clients/:id/requests openStream',
+      '/oauth-clients/test/callback finish',
+      '/oauth-clients/:id/test/join/:organization backToTest',
+      '/oauth-clients/:id/test/leave/:organization backToTest',
+      '/connections showAll',
+      '/organizations list',
+      '/api-keys/created showCreated',
+      '/security/ways backToPage',
+      '/security/password/reset backToPage',
+      '/security/sessions/:uid/sign-out backToPage',
+      '/security/sign-out-everywhere backToPage',
+      '/security/passkeys/new showNew',
+    ]);
+  });
+
+  it('each step that requires something stands in as many routes of the profile as here', () => {
+    const counts: Record<string, number> = {};
+    for (const { steps } of on.service.routes().filter(({ path }) => path.startsWith('/profile'))) {
+      for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;
+    }
+    expect(counts).to.deep.equal({
+      requireSignedIn: 92,
+      requireFormToken: 38,
+      requireOwnForm: 38,
+      requireRecentSignIn: 31,
+      requireSubject: 28,
+      requireOwnClient: 30,
+      requireAdmin: 15,
+      requireAnotherSecret: 2,
+      requireRenewable: 2,
+      requireConnection: 2,
+      requireOwnKey: 2,
+      requireOwnPasskey: 2,
+    });
+  });
+
   it('forms that let a client or API key act for a user require a recent sign-in', () => {
     const without = posts().filter((row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'));
     // Exceptions: forms that only remove or test something, or ask for a proof themselves.

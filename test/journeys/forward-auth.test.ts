@@ -19,7 +19,9 @@ const origin = { address: '::1', browser: '' };
 const organizationsIn = (value: string | undefined): unknown[] =>
   JSON.parse(Buffer.from(value ?? '', 'base64url').toString());
 
-/** One access token or API key of each kind. */
+const ACCEPTED = ['person', 'machine', 'API key', 'limited API key'];
+
+/** One value of each kind, of which only those of `ACCEPTED` are accepted from the caller of an API. */
 async function tokensOf(on: Seeded): Promise<Record<string, string>> {
   const { confidential, machine } = on.clients;
   const { accountId } = on.seeded.person;
@@ -37,6 +39,8 @@ async function tokensOf(on: Seeded): Promise<Record<string, string>> {
     'limited API key': limited.value,
     'ended API key': ended.value,
     'refresh token': person.refreshToken,
+    code: await on.partner.code(confidential),
+    'client secret': confidential.secret ?? '',
     unknown: 'gate_at_unknown',
   };
 }
@@ -56,7 +60,7 @@ describe('GET /oauth/verify', () => {
     for (const [kind, token] of Object.entries(await tokensOf(on))) {
       const { body } = await introspect(on.issuer, on.clients.resourceServer, token);
       const { status, headers } = await verify(token);
-      expect(status, kind).to.equal(body.active ? 200 : 401);
+      expect([body.active, status], kind).to.deep.equal(ACCEPTED.includes(kind) ? [true, 200] : [false, 401]);
       expect(headers.get('cache-control'), kind).to.equal('no-store');
       expect(headers.get('x-gatehouse-sub'), kind).to.equal(body.sub ?? null);
       expect(headers.get('x-gatehouse-client'), kind).to.equal(body.active ? (body.client_id ?? '') : null);

@@ -4,8 +4,8 @@ import { freePort } from '../support/programs.ts';
 
 /**
  * Kills a node that runs in this process: from its death on, nothing that the node still sends reaches a store or a
- * client. A call is what the node sends to a store at once: a statement, or one or more commands of Redis, in the order
- * in which they are sent. The connection of the change feed is cut too, but not counted.
+ * client. A call is what the node sends to PostgreSQL at once, or one command for Redis, in the order in which they are
+ * sent. The connection of the change feed is cut too, but not counted.
  */
 export interface Lifeline {
   /** Kills the node when this many more calls are answered, before it receives the last answer. */
@@ -57,20 +57,37 @@ export async function createLifeline<Urls extends Readonly<Record<string, string
         });
       }
       const kindOf = KINDS[protocol]?.();
+      const isRedis = protocol === 'redis:';
       let isLast = false;
-      client.on('data', (bytes) => {
-        const kind = kindOf?.(bytes.toString('latin1', 0, 500)) ?? 'uncounted';
-        // What follows on this connection may be the rest of the last call.
-        if (kind !== 'uncounted' && !isLast) {
+      const pass = (call: Buffer): void => {
+        const kind = kindOf?.(call.toString('latin1', 0, 500)) ?? 'uncounted';
+        // What follows on a connection to PostgreSQL may be the rest of the last call.
+        if (kind !== 'uncounted' && (isRedis || !isLast)) {
           if (left === 0) return;
           left -= 1;
           calls += 1;
           if (kind === 'change') changes.push(calls);
           isLast = left === 0;
         }
-        upstream.write(bytes);
+        upstream.write(call);
+        if (isRedis && isLast) upstream.write(ECHO);
+      };
+      let received: Buffer = Buffer.alloc(0);
+      client.on('data', (bytes) => {
+        if (!isRedis) return pass(bytes);
+        received = Buffer.concat([received, bytes]);
+        for (let end = endOfCommand(received); end > 0; end = endOfCommand(received)) {
+          pass(received.subarray(0, end));
+          received = received.subarray(end);
+        }
       });
-      upstream.on('data', (bytes) => (isLast ? cut() : client.write(bytes)));
+      let answers = '';
+      upstream.on('data', (bytes) => {
+        if (!isLast) return void client.write(bytes);
+        answers += bytes.toString('latin1');
+        // The calls before the last one on a connection to Redis may not be answered yet.
+        if (!isRedis || answers.includes(MARKER)) cut();
+      });
     });
     const own = await freePort();
     await new Promise<void>((resolve) => server.listen(own, '127.0.0.1', resolve));
@@ -107,6 +124,29 @@ export async function createLifeline<Urls extends Readonly<Record<string, string
       await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
     },
   };
+}
+
+/** A text that Redis is made to echo after the last command. */
+const MARKER = 'the last command is carried out';
+const ECHO = `*2\r\n$4\r\nECHO\r\n$${MARKER.length}\r\n${MARKER}\r\n`;
+
+/** Returns the length of the first command of Redis in these bytes, an array of bulk strings; 0 if it is incomplete. */
+function endOfCommand(bytes: Buffer): number {
+  let end = 0;
+  /** Returns the number in the line that begins at `end`, and moves `end` behind the line. */
+  const numberOfLine = (): number => {
+    const eol = bytes.indexOf('\r\n', end);
+    const number = eol < 0 ? Number.NaN : Number(bytes.toString('latin1', end + 1, eol));
+    end = eol + 2;
+    return number;
+  };
+  let left = numberOfLine();
+  for (; left > 0; left -= 1) {
+    const length = numberOfLine();
+    end += length + 2;
+    if (Number.isNaN(length) || end > bytes.length) return 0;
+  }
+  return left === 0 ? end : 0;
 }
 
 type Kind = 'change' | 'read' | 'uncounted';

@@ -73,7 +73,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     const late = await run('nodes --wait 3 --within 3s');
     expect(late.exitCode).to.equal(1);
     expect(late.output).to.contain('of 3 node(s) became ready');
-    expect(late.output).to.match(/frozen:2\s+STATE +ready\s/);
+    expect(late.output).to.match(/frozen:2\s+STATE +ready\s(?:.*\n){2} *LAST HEARTBEAT +\d+ s ago\n/);
     const waiting = valueFrom(run, 'nodes --wait 2 --within 1m');
     // A reload is announced immediately, not only with the next heartbeat.
     await Promise.all([first, second].map((service) => service.apply(service.settings)));

@@ -208,9 +208,11 @@ describe('the page of API keys, with a maximum lifetime', () => {
       expect(refused.html).to.match(/<a href="#expires-in-30">Choose 30, 60 days\.</);
     }
     const shown = shownOn(await person.fillIn(KEYS, { name: 'Export', expires_in_days: '60' })).secret;
-    expect((await person.get(KEYS)).html)
+    const list = await person.get(KEYS);
+    expect(list.html)
       .to.include(`gate_key_…${shown.slice(-4)}`)
       .and.not.include(shown);
+    expect(textOf(list.html)).to.match(/ Export (?:(?!Last used).)*Last used Never/);
     const listed = await on.service.apiKeys.listOf(accountId);
     const made = listed.find(({ name }) => name === 'Export');
     const end = on.clock.clock() + 60 * DAY_MS;

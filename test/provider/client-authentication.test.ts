@@ -246,18 +246,20 @@ describe('client authentication', () => {
   });
 
   it('made-up client ids share the limit of their address, and make no counter of their own', async () => {
-    const counters = async (): Promise<number> => {
+    const counters = async (): Promise<string[]> => {
       const { redisUrl } = on.service.settings.storage;
-      const inTable = "SELECT 1 FROM rate_limits WHERE key LIKE 'gh:l:client_address:%'";
-      if (redisUrl === undefined) return (await on.service.database.query(inTable)).length;
+      const inTable = "SELECT key FROM rate_limits WHERE key LIKE 'gh:l:client_address:%'";
+      if (redisUrl === undefined)
+        return (await on.service.database.query<{ key: string }>(inTable)).map(({ key }) => key);
       const redis = new Redis(redisUrl);
-      return (await redis.keys('gh:l:client_address:*').finally(() => redis.disconnect())).length;
+      return redis.keys('gh:l:client_address:*').finally(() => redis.disconnect());
     };
     const before = await counters();
     const from = freshAddress();
     const seen = await statuses(PER_ADDRESS + 3, (index) => introspect(on.service, unknownClient(100 + index), from));
     expect(seen).to.deep.equal([...times(PER_ADDRESS, 401), 429, 429, 429]);
-    expect(await counters()).to.equal(before);
+    // Those of earlier tests may expire meanwhile.
+    expect(before).to.include.members(await counters());
     expect(warnings(from)).to.have.length(1);
     expect(warnings(from)[0]).to.include({ limit: 'address' });
   });

@@ -195,9 +195,12 @@ describe('an approval counts only for what the page showed', () => {
     await on.service.database.query(
       `ALTER TABLE activity ADD CONSTRAINT disk_full CHECK (action <> 'connected') NOT VALID`,
     );
-    expect((await approve(consent)).status).to.be.at.least(500);
-    expect(await remembered()).to.equal(undefined);
-    await on.service.database.query('ALTER TABLE activity DROP CONSTRAINT disk_full');
+    try {
+      expect((await approve(consent)).status).to.be.at.least(500);
+      expect(await remembered()).to.equal(undefined);
+    } finally {
+      await on.service.database.query('ALTER TABLE activity DROP CONSTRAINT disk_full');
+    }
     expect(answerIn(await approve(await open()))).to.have.property('code');
     expect(await connectedInLog()).to.equal(1);
   });

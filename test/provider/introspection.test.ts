@@ -1,8 +1,18 @@
 /** `POST /oauth/introspect` (RFC 7662), and `POST /oauth/token/revoke`, with which the bearer of a token ends it. */
 import { expect } from 'chai';
+import * as library from 'openid-client';
 import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Answer, ask, basic, introspect, refresh, type TestClient } from '../support/oauth.ts';
+import {
+  type Answer,
+  ask,
+  authorizationUrl,
+  basic,
+  introspect,
+  pkce,
+  refresh,
+  type TestClient,
+} from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
@@ -61,6 +71,35 @@ describe('introspection', () => {
     });
   });
 
+  it('openid-client connects with PKCE alone and with a Basic secret, as a machine, and reads introspection', async () => {
+    const { confidential, public: publicClient, machine, resourceServer } = on.clients;
+    const discover = ({ id }: TestClient, authentication: library.ClientAuth) =>
+      library.discovery(new URL(on.issuer), id, {}, authentication, {
+        algorithm: 'oauth2',
+        execute: [library.allowInsecureRequests],
+      });
+    const api = await discover(resourceServer, library.ClientSecretBasic(resourceServer.secret));
+    for (const [client, authentication] of [
+      [publicClient, library.None()],
+      [confidential, library.ClientSecretBasic(confidential.secret)],
+    ] as const) {
+      const config = await discover(client, authentication);
+      const { verifier: pkceCodeVerifier, parameters } = pkce();
+      const url = authorizationUrl(on.issuer, client, { ...parameters, state: 'chosen' });
+      const callback = await on.partner.browser.authorize(url, on.seeded.person);
+      const checks = { pkceCodeVerifier, expectedState: 'chosen' };
+      const first = await library.authorizationCodeGrant(config, callback, checks);
+      const next = await library.refreshTokenGrant(config, first.refresh_token ?? '');
+      const answer = await library.tokenIntrospection(api, next.access_token);
+      expect(answer).to.include({ active: true, client_id: client.id, sub: on.seeded.person.accountId });
+      await library.tokenRevocation(config, next.access_token);
+      expect(await library.tokenIntrospection(api, next.access_token)).to.deep.equal({ active: false });
+    }
+    const config = await discover(machine, library.ClientSecretPost(machine.secret));
+    const { access_token } = await library.clientCredentialsGrant(config);
+    expect(await library.tokenIntrospection(api, access_token)).to.include({ active: true, sub: machine.id });
+  });
+
   it('clients of other kinds learn only whether their own token is active, and nothing about others', async () => {
     const token = await accessToken();
     const { body } = await see(token, on.clients.confidential);
@@ -70,6 +109,14 @@ describe('introspection', () => {
     await expectInactive(token, on.clients.machine);
     const { value } = await apiKeyOf(on.service, on.seeded.person);
     for (const client of [on.clients.confidential, on.clients.machine]) await expectInactive(value, client);
+  });
+
+  it('a refresh token, an unused code and a client secret are inactive, for their own client too', async () => {
+    const { confidential, resourceServer } = on.clients;
+    const { refreshToken } = await on.partner.tokens(confidential);
+    for (const value of [refreshToken, await on.partner.code(confidential), confidential.secret ?? '']) {
+      for (const client of [resourceServer, confidential]) await expectInactive(value, client);
+    }
   });
 
   it('an access token is active until the second in which it expires', async () => {

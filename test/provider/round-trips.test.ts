@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import { eventually } from '../support/eventually.ts';
-import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { clientCredentials, exchangeCode, introspect, postForm, refresh } from '../support/oauth.ts';
 import { redisCommands } from '../support/redis-commands.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -152,5 +152,40 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
       const commands = await commandsOf(async () => expect(await on.partner.isActive(value)).to.equal(true));
       expect(commands).to.deep.equal([]);
     });
+  });
+});
+
+describeOn([postgresServer], 'tokens in PostgreSQL', () => {
+  const on = startSeeded({ on: 'postgres' });
+
+  it('an exchange, a refresh and a revocation each write in one transaction, so that none is ever half done', async () => {
+    const { confidential } = on.clients;
+    const { database } = on.service;
+    const code = await on.partner.code(confidential);
+    await database.query('CREATE TABLE writes (target text, in_transaction xid8 DEFAULT pg_current_xact_id())');
+    await database.query(
+      `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO writes VALUES (TG_OP || ' ' || TG_TABLE_NAME); RETURN NULL; END $$`,
+    );
+    for (const table of ['authorizations', 'ended_authorizations']) {
+      await database.query(
+        `CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION note()`,
+      );
+    }
+    async function written(answer: { readonly status: number }): Promise<unknown> {
+      expect(answer.status).to.equal(200);
+      const rows = await database.query<{ target: string; transaction: string }>(
+        'DELETE FROM writes RETURNING target, in_transaction::text AS transaction',
+      );
+      return [rows.map(({ target }) => target).sort(), new Set(rows.map(({ transaction }) => transaction)).size];
+    }
+    const exchanged = await exchangeCode(on.issuer, confidential, code);
+    expect(await written(exchanged)).to.deep.equal([['UPDATE authorizations'], 1]);
+    const { refreshToken: token } = tokensOf(exchanged);
+    const refreshed = await refresh(on.issuer, confidential, token);
+    expect(await written(refreshed)).to.deep.equal([['UPDATE authorizations'], 1]);
+    const revoked = await postForm(on.issuer, '/oauth/revoke', { token }, { client: confidential });
+    const end = ['DELETE authorizations', 'INSERT ended_authorizations'];
+    expect(await written(revoked)).to.deep.equal([end, 1]);
   });
 });

@@ -136,7 +136,8 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
 
 describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show everything', () => {
   const { info } = Redis.prototype;
-  let hidden = /^(maxmemory|used_memory|redis_version)/;
+  const usual = /^(maxmemory|used_memory|redis_version)/;
+  let hidden = usual;
   before(() => {
     // As a managed service that leaves out fields; what else such a service refuses, the suite above does.
     const withoutFields = async function (this: Redis, ...words: string[]): Promise<string> {
@@ -170,7 +171,10 @@ describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show ever
 
   it('a Redis that does not report whether it persists is used, with a warning', async () => {
     hidden = /^aof_/;
-    const warnings = warningsOf({ service: await start() });
+    const service = await start().finally(() => {
+      hidden = usual;
+    });
+    const warnings = warningsOf({ service });
     expect(warnings).to.have.length(1);
     expect(warnings[0]).to.include('does not report whether it keeps an append-only file');
   });

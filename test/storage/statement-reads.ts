@@ -84,7 +84,7 @@ export async function largeReads(server: PostgresServer, limit: number) {
   return async (): Promise<LargeRead[]> =>
     (await newText()).split('\n').flatMap((line) => {
       // Most statements read few rows, also in their loops: their plans need not be parsed.
-      if (!SOME_ROWS.test(line)) return [];
+      if (mostReads(line) <= limit) return [];
       const [, json] = /plan:\n([\s\S]*)/.exec(line && JSON.parse(line).message) ?? [];
       if (json === undefined) return [];
       const { 'Query Text': statement, Plan: plan } = JSON.parse(json);
@@ -94,7 +94,15 @@ export async function largeReads(server: PostgresServer, limit: number) {
     });
 }
 
-const SOME_ROWS = /(?:Actual Rows|Actual Loops|Rows Removed by [A-Za-z ]+)\\": [1-9]\d\d/;
+const ROWS = /(?:Actual Rows|Rows Removed by [A-Za-z ]+)\\": ([\d.]+)/g;
+const LOOPS = /Actual Loops\\": ([\d.]+)/g;
+
+/** Returns at least as many rows as the plan in this line of the log read of all tables. */
+function mostReads(line: string): number {
+  const [rows, loops] = [ROWS, LOOPS].map((pattern) => [...line.matchAll(pattern)].map(([, number]) => Number(number)));
+  const ofOneLoop = rows?.reduce((sum, number) => sum + Math.max(number, 1), 0) ?? 0;
+  return ofOneLoop * Math.max(...(loops ?? []), 0);
+}
 
 /** Adds the rows that the scans of this plan returned or dropped; a scan without rows counts as one. */
 function addReads(plan: Plan, from: Map<string, number>): void {

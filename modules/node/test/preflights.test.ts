@@ -1,7 +1,9 @@
 /** CORS preflights reach the CORS code of an API, web pages can read refusals, and Express answers them. */
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { expect } from 'chai';
 import express from 'express';
 import fastify from 'fastify';
@@ -9,6 +11,8 @@ import { buildSchema } from 'graphql';
 import Koa from 'koa';
 import { atEndOfFile } from '../../../test/support/end-of-run.ts';
 import { ask } from '../../../test/support/oauth.ts';
+import { freePort, startProgram } from '../../../test/support/programs.ts';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.ts';
 import {
   answerRefusals,
   type Introspector,
@@ -17,11 +21,13 @@ import {
   requireCaller,
   requireRight,
 } from '../src/resource-server.ts';
+import { writeGuideTo } from './guide.ts';
 import { SERVERS as GRAPHQL_SERVERS } from './servers.ts';
-import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
+import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 
 /** Without types of its own in this repository. */
-const express4: typeof express = createRequire(import.meta.url)('express4');
+const require = createRequire(import.meta.url);
+const express4: typeof express = require('express4');
 const PAGE = 'https://app.example';
 const PREFLIGHT = { origin: PAGE, 'access-control-request-method': 'POST' };
 const CORS = {
@@ -83,7 +89,9 @@ describe('a CORS preflight', () => {
     service = await startStandIn((answer, form, asked) => {
       const active = new URLSearchParams(form).get('token') === TOKEN;
       const person = { token_type: 'Bearer', client_id: 'gate_ci_a', sub: 'acc_a' };
-      const body = { ...person, iss: service.origin, organizations: [], active };
+      const warehouses = [{ id: 'wh_a', name: 'Rotterdam', rights: ['read'] }];
+      const organizations = [{ id: 'org_a', name: 'A', role: 'member', warehouses }];
+      const body = { ...person, iss: service.origin, organizations, active };
       return answering(body)(answer, form, asked);
     });
     introspector = introspectorOf(API, { issuer: service.origin });
@@ -152,6 +160,29 @@ describe('a CORS preflight', () => {
       });
     });
   }
+
+  it('the Express program of the guide runs on Express 4, survives a refusal and prints nothing', async () => {
+    const project = temporaryDirectory('express4');
+    writeGuideTo(project, ['express.mjs'], []);
+    symlinkSync(path.dirname(require.resolve('express4')), path.join(project, 'node_modules/express'));
+    const file = path.join(project, 'express.mjs');
+    // The machine may be busy for longer than the second after which an API gives up.
+    writeFileSync(file, readFileSync(file, 'utf8').replace('createIntrospector({', '$& timeoutMs: 20_000,'));
+    const PORT = String(await freePort());
+    const environment = { ISSUER: service.origin, CLIENT_ID: API.id, CLIENT_SECRET: API.secret, PORT };
+    const program = startProgram(process.execPath, [file], { cwd: project, environment });
+    const stock = new URL(`http://127.0.0.1:${PORT}/stock/`);
+    await program.waitUntil(() => fetch(stock));
+    for (const [warehouse, status] of [
+      ['wh_b', 403],
+      ['wh_a', 200],
+    ] as const) {
+      const answer = await ask(new URL(warehouse, stock), bearer(TOKEN));
+      expect(answer.status, answer.text).to.equal(status);
+    }
+    await program.end('SIGTERM');
+    expect(program.output()).to.equal('');
+  });
 
   for (const name of ['Yoga 5', 'Apollo Server 5']) {
     it(`${name} answers a preflight itself, before its caller is identified`, async () => {

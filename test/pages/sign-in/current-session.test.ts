@@ -108,6 +108,19 @@ describe('extending the browser session', () => {
     expect(await isSignedIn()).to.equal(false);
   });
 
+  it('a renewed session lasts for the idle time, but never beyond the absolute limit', async () => {
+    await signIn();
+    for (let age = 0; age < ABSOLUTE - HOUR; ) {
+      const step = Math.min(IDLE - HOUR, ABSOLUTE - HOUR - age);
+      on.clock.advance(step);
+      age += step;
+      const expected = Math.min(IDLE, ABSOLUTE - age);
+      expect((await send()).body, `after ${age / HOUR} hours`).to.deep.equal({ session_expires_in: expected });
+    }
+    on.clock.advance(HOUR);
+    expectRefused(await send(), 401, 'login_required');
+  });
+
   it('renewing a session gets 401 without a cookie, or with one that is forged, changed or signed out', async () => {
     const before = person.cookieHeader(PATH);
     const session = /gate_session=([^;]+)/.exec(before)?.[1] ?? '';
