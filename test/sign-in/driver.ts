@@ -144,15 +144,21 @@ export function driver(start: Start) {
     authorizationUrl(on.service.issuer, on.seeded.clients.otherConfidential, { prompt });
   const clientPage = ({ browser }: Actor, prompt: string): Promise<Page> => browser.open(clientUrl(prompt));
 
-  async function endSessions(browser: Traveller, which: 'others' | 'all'): Promise<Page> {
+  /** Opens the page with the forms that end sessions. @returns what sends them, and then returns the page */
+  async function readyToEndSessions(browser: Traveller, which: 'others' | 'all'): Promise<() => Promise<Page>> {
     const page = await browser.get(SECURITY);
     const isAction = (path: string) =>
       which === 'all' ? path.endsWith('/sign-out-everywhere') : path.includes(`${SECURITY}/sessions/`);
     const forms = page.forms.filter(({ action }) => isAction(action));
     expect(forms, 'forms that end sessions').not.to.deep.equal([]);
-    for (const { action, values } of forms) await browser.post(action, Object.fromEntries(values));
-    return page;
+    return async () => {
+      for (const { action, values } of forms) await browser.post(action, Object.fromEntries(values));
+      return page;
+    };
   }
+
+  const endSessions = async (browser: Traveller, which: 'others' | 'all'): Promise<Page> =>
+    (await readyToEndSessions(browser, which))();
 
   /** @returns another password than the present one, which becomes that of the actor. */
   function newPasswordOf(actor: Actor): string {
@@ -422,6 +428,7 @@ export function driver(start: Start) {
     stateOf,
     methodsOf,
     endSessions,
+    readyToEndSessions,
     copyOf,
 
     async check(row: Row): Promise<void> {

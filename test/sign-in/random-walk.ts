@@ -164,7 +164,7 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
       add(
         named('confirm by password while another browser ends the session'),
         there !== undefined && confirmsNow,
-        async () => there && drive.confirmDuring(actor, () => drive.endSessions(there.browser, 'others')),
+        async () => there && drive.confirmDuring(actor, await drive.readyToEndSessions(there.browser, 'others')),
         () => model.endEachBut(other ?? at),
       );
     }
