@@ -65,8 +65,9 @@ export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<
     (name === 'login_hint' && String(ctx.query[name]).length > MAX_LOGIN_HINT_LENGTH);
   const { prompt } = ctx.query;
   // The page of consent names the account, and offers to use another one.
-  if (typeof prompt === 'string' && prompt.includes('select_account')) {
-    ctx.query = { ...ctx.query, prompt: prompt.replace('select_account', 'consent') };
+  if (typeof prompt === 'string') {
+    const prompts = prompt.split(' ').map((name) => (name === 'select_account' ? 'consent' : name));
+    ctx.query = { ...ctx.query, prompt: prompts.join(' ') };
   }
   if (Object.keys(ctx.query).some(isForeign)) {
     const known = Object.entries(ctx.query).filter(([name]) => !isForeign(name));

@@ -176,8 +176,19 @@ describe('consent policy', () => {
   });
 
   it('prompt=select_account asks for consent, and its page names the account and offers to use another one', async () => {
-    const page = await browser.open(request(await connectedClient(), { prompt: 'select_account' }));
+    const client = await connectedClient();
+    const page = await browser.open(request(client, { prompt: 'select_account' }));
     expect(page.html).to.include(on.seeded.person.email).and.include('Not you?');
+    const outcomes = {
+      'select_account select_account': 'consent',
+      'select_account consent': 'consent',
+      'select_account login': 'sign-in',
+      'none select_account': 'invalid_request',
+      select_accounts: 'invalid_request',
+    };
+    for (const [prompt, expected] of Object.entries(outcomes)) {
+      expect(await outcome(client, { prompt }), prompt).to.equal(expected);
+    }
   });
 
   it('prompt=none is answered with a code in one redirect, or with what a page would ask for', async () => {
