@@ -119,6 +119,29 @@ describeOn([redisServer], 'token store keys in Redis', () => {
     await store.close();
   });
 
+  it('an authorization with values of a later version works, and keeps these values', async () => {
+    const { redis, store } = await open();
+    const id = newId();
+    const step = { attempt: 'attempt', refreshSeconds: 100 };
+    await store.beginAuthorization(id, FACTS, LIFETIMES);
+    const [key = ''] = await redis.keys('*');
+    const [, head = '', facts = ''] = /^([^:]*):(.*)\]$/.exec((await redis.get(key)) ?? '') ?? [];
+    await redis.set(key, `${head}!17!of-tomorrow:${facts},"also of tomorrow"]`, 'KEEPTTL');
+    const expectKept = async () => {
+      expect(await redis.get(key)).to.match(/!17!of-tomorrow:\[.*,"also of tomorrow"\]$/);
+      expect(await store.readAuthorization(id)).to.include(FACTS);
+    };
+    await expectKept();
+    expect((await store.exchangeCode(id, step)).outcome).to.equal('issued');
+    await expectKept();
+    const refresh = { ...step, attempt: 'another', from: 0, retryWindowSeconds: 60 };
+    expect((await store.rotate(id, refresh)).outcome).to.equal('issued');
+    await store.confirmRotation(id, 1);
+    await expectKept();
+    expect(await store.endAuthorization(id)).to.equal(true);
+    await store.close();
+  });
+
   it('an impossible identifier causes no command to Redis', async () => {
     const { store } = await open();
     await store.close();

@@ -17,7 +17,8 @@ const REPLACE = `
 /**
  * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
  * <approved at>!<client generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means
- * never. ARGV[1] is always the milliseconds to add to the clock of Redis; only tests add any.
+ * never. `more` is what a later version adds before the colon, each value with a `!` in front of it. It is kept.
+ * ARGV[1] is always the milliseconds to add to the clock of Redis; only tests add any.
  */
 const AUTHORIZATION = `
   local time = redis.call('TIME')
@@ -29,8 +30,8 @@ const AUTHORIZATION = `
     if not value then return nil end
     local a = {}
     a.rotation, a.attempt, a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.generation,
-      a.since, a.facts =
-      string.match(value, '^(-?%d+)!([^!]*)!(%d+)!([01])!(%d+)!(%d+)!(%d+)!(%d+)!(%d+):(.*)$')
+      a.since, a.more, a.facts =
+      string.match(value, '^(-?%d+)!([^!]*)!(%d+)!([01])!(%d+)!(%d+)!(%d+)!(%d+)!(%d+)([^:]*):(.*)$')
     for _, name in ipairs({ 'rotation', 'rotatedAt', 'usableUntil', 'endsAt', 'approvedAt', 'generation',
         'since' }) do
       a[name] = tonumber(a[name])
@@ -42,8 +43,8 @@ const AUTHORIZATION = `
 
   local function save(a)
     local remember = a.rotation < 0 and ${REMEMBER_CODE_SECONDS} or ${REMEMBER_EXPIRED_SECONDS}
-    local value = string.format('%d!%s!%.0f!%s!%.0f!%.0f!%.0f!%d!%d:%s', a.rotation, a.attempt,
-      a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.generation, a.since, a.facts)
+    local value = string.format('%d!%s!%.0f!%s!%.0f!%.0f!%.0f!%d!%d%s:%s', a.rotation, a.attempt,
+      a.rotatedAt, a.confirmed, a.usableUntil, a.endsAt, a.approvedAt, a.generation, a.since, a.more, a.facts)
     redis.call('SET', KEYS[1], value, 'PX',
       string.format('%.0f', math.max(1, (a.usableUntil + remember) * 1000 - ms)))
   end
@@ -63,7 +64,7 @@ const BEGIN = `${AUTHORIZATION}
   local absolute = tonumber(ARGV[4])
   save({ rotation = -1, attempt = '', rotatedAt = ms, confirmed = '0', approvedAt = now,
     usableUntil = now + tonumber(ARGV[3]), endsAt = absolute > 0 and now + absolute or 0,
-    generation = tonumber(ARGV[5]), since = 0, facts = ARGV[2] })
+    generation = tonumber(ARGV[5]), since = 0, more = '', facts = ARGV[2] })
 `;
 
 /** Consumes a code; a repeated attempt succeeds, too. ARGV: shift, attempt, refresh seconds. */
