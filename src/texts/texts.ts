@@ -69,8 +69,10 @@ function loaded(): Installed {
 /** Returns the tags of all languages, English first. The first call reads and checks all texts. */
 export const languages = (): readonly string[] => [...loaded().keys()];
 
-/** True for a message without a text, which a node of a later version may have stored. */
-export const isUnknown = ({ key }: Message): boolean => !loaded().get('en')?.compiled.has(key);
+/** True if the message, or one in its values, has no text: a node of a later version may have stored it. */
+export const isUnknown = ({ key, values = {} }: Message): boolean =>
+  !loaded().get('en')?.compiled.has(key) ||
+  Object.values(values).some((value) => typeof value === 'object' && 'key' in value && isUnknown(value));
 
 /** Returns the English texts if there is no such language. */
 export function textsFor(language = 'en'): Texts {

@@ -11,6 +11,7 @@ import { findSecret } from '../../clients/client-secrets.ts';
 import type { ClientTests } from '../../provider/client-tests.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
 import { formOf } from '../../provider/form.ts';
+import { isUnknown } from '../../texts/texts.ts';
 import { requestOrigin, seeOther, visitorIn } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, type Route } from '../routes.ts';
@@ -43,7 +44,8 @@ export function clientTestPage(parts: {
     const { id: accountId } = accountOf(ctx);
     const { run } = ctx.query;
     const kept = typeof run === 'string' && (await oneTimeValues.peek<KeptResult>(accountId, run));
-    const result = kept && kept.clientId === client.id ? resultView(kept) : undefined;
+    const view = kept && kept.clientId === client.id ? resultView(kept) : undefined;
+    const result = view && isReadable(view) ? view : undefined;
     const reached = result?.isPassed ? await access.accessThrough(accountId, { clientId: client.id }) : [];
     const organizations = await offeredTo(ctx);
     await kit.render(ctx, 'oauth-client-test', {
@@ -179,3 +181,7 @@ const resultView = ({ outcome, apiAnswer, steps }: KeptResult) => ({
   summary: message(`client-test.${outcome}`),
   steps,
 });
+
+/** False if a node of another version has stored the result with texts that this version does not know. */
+const isReadable = ({ summary, steps }: ClientTestResult): boolean =>
+  [summary, ...steps.flatMap(({ title, verdict }) => [title, verdict])].every((text) => !isUnknown(text));

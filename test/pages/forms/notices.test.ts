@@ -78,6 +78,8 @@ describe('the notice after a redirect', () => {
     const before = 'Everything is disconnected: <b>';
     const asItIs = 'Everything is disconnected: &lt;b&gt;';
     const later = { key: `${message.key}-of-a-later-version` };
-    expect(await shown({ ...sent, sentence: before, message: later })).to.equal(asItIs);
+    for (const unknown of [later, { ...message, values: { count: later } }]) {
+      expect(await shown({ ...sent, sentence: before, message: unknown })).to.equal(asItIs);
+    }
   });
 });

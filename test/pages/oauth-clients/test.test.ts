@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { listen } from '../../../examples/sandbox/listening.ts';
+import { createOneTimeValues } from '../../../src/accounts/one-time-values.ts';
 import { message } from '../../../src/base/message.ts';
 import type { ClientKind } from '../../../src/clients/client.ts';
 import { createApiCalls } from '../../../src/host/api-calls.ts';
@@ -137,6 +138,20 @@ describe('the test of a client', () => {
     expect((await stranger.get(url)).status).to.equal(404);
     on.clock.advance(301);
     expect(textOf((await browser.get(url)).html)).to.include('this one is gone');
+  });
+
+  it('a result with a text that only a later version knows counts as gone', async () => {
+    const values = createOneTimeValues({ store: on.service.store, clock: on.clock.clock });
+    const { url } = await browser.run(client);
+    const { accountId } = on.seeded.other;
+    const name = url.searchParams.get('run') ?? '';
+    const kept = await values.peek<{ steps: { verdict: object }[] }>(accountId, name);
+    const [first] = kept?.steps ?? [];
+    const later = { ...kept, steps: [{ ...first, verdict: message('client-test.shows-of-tomorrow') }] };
+    await values.store(accountId, later, name);
+    const page = await browser.get(url);
+    expect(page.status).to.equal(200);
+    expect(textOf(page.html)).to.include('this one is gone');
   });
 
   it('a client test whose secret is removed meanwhile stops and shows the cause', async () => {
