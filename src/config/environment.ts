@@ -67,9 +67,7 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
     const isNumber = knownSettings.get(setting)?.isNumber && isPlainNumber(found.value);
     return [{ ...found, setting, value: isNumber ? Number(found.value) : found.value }];
   });
-  // systemd separates the folders of StateDirectory= by a colon.
-  const stateDirectory = variables.STATE_DIRECTORY?.split(':')[0] || undefined;
-  return { configFile, stateDirectory, overrides, secrets, senders, givenBy, unreadable, problems };
+  return { configFile, overrides, secrets, senders, givenBy, unreadable, problems };
 }
 
 interface Given {

@@ -6,10 +6,8 @@ import { type EffectiveSetting, effectiveSettings } from './effective-settings.t
 import { environmentOfProcess, type Override, readEnvironment, type Variables } from './environment.ts';
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import { brokenRules, oddSettings } from './rules.ts';
-import { NO_DATA_DIRECTORY } from './schema/connected.ts';
 import { findSecrets, loadSecrets, newSecrets, secretProblems } from './secrets.ts';
 import { type Settings, type SettingsWithoutSecrets, settingsFrom } from './settings.ts';
-import { copyIn, readCopy, type SettingsCopy } from './settings-copy.ts';
 import { defaultFile, projectDirectory, readSettingsFile } from './settings-file.ts';
 import { secretFilesOf, signInProviders } from './sign-in-providers.ts';
 import { validate } from './validate.ts';
@@ -29,32 +27,9 @@ export interface LoadOptions {
  * @throws ConfigurationProblems with every problem of the file and the environment
  */
 export function loadSettings(options: LoadOptions = {}): Settings {
-  const judged = judge(options, { secretsAreNeeded: true });
-  const { settings, given, environment } = judged;
-  const { senders } = environment;
+  const { settings, given, environment } = judge(options, { secretsAreNeeded: true });
   const secrets = loadSecrets(given, settings.storage.dataDirectory);
-  return { ...settings, senders, secrets, copy: copyToKeep(judged, options) };
-}
-
-type Judged = ReturnType<typeof judge>;
-
-/**
- * Returns where a command looks for a node's copy of the settings: in the state folder of the systemd unit, or in the
- * data directory of an embedded database.
- */
-function placeOfCopy({ environment, settings: { storage }, values, file }: Judged): string | undefined {
-  const isEmbedded = storage.databaseUrl === undefined && values.storage.data_directory !== NO_DATA_DIRECTORY;
-  const directory = environment.stateDirectory ?? (isEmbedded ? storage.dataDirectory : undefined);
-  return directory && copyIn(directory, file);
-}
-
-function copyToKeep(judged: Judged, options: LoadOptions): SettingsCopy {
-  const { file: original, text = '{}', settings } = judged;
-  const file = placeOfCopy(judged);
-  // Commands look in these folders if the file names no database server, or cannot be read.
-  const { storage: withoutFile } = examine({ ...options, text: '{}' }, { secretsAreNeeded: false }).settings;
-  const places = [settings.storage, withoutFile].map(({ dataDirectory }) => copyIn(dataDirectory, original));
-  return { file, text, original, outdated: places.filter((place) => place !== file) };
+  return { ...settings, senders: environment.senders, secrets };
 }
 
 /**
@@ -76,12 +51,9 @@ storage: {auto_migrate: false}
 tokens: {refresh_token: 3650d}
 `;
 
-/** Thrown if the settings file is refused, and nothing else determines the deployment of a command. */
-export class NoUsableSettings extends ConfigurationProblems {}
-
 /**
- * Returns the settings for a command. If the settings file is refused, returns those of the copy that a node has
- * stored, or else those of the environment with defaults.
+ * Returns the settings for a command. If the settings file is refused, a command that needs only the right database runs
+ * on the database of the environment, with defaults for all other settings.
  *
  * @param options.mayUseDefaults true if the command needs only the right database, and any other settings.
  * @param options.report called with a sentence about what is used instead of the file.
@@ -97,45 +69,23 @@ export function loadForCommand({
   readonly mayUseDefaults: boolean;
   readonly report: (sentence: string) => void;
 }) {
-  const use = (text: string) => {
-    const settings = loadSettingsWithoutSecrets({ environment, text });
-    const knowsRedis = text !== INSTEAD_OF_FILE || settings.storage.redisUrl !== undefined;
-    return { settings, keys: () => findKeys({ environment, text }), knowsRedis };
-  };
-  const examined = examine({ environment }, { secretsAreNeeded: false });
-  const { problems, file, environment: found, settings, unknown } = examined;
+  const { problems, file, environment: found, settings } = examine({ environment }, { secretsAreNeeded: false });
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
-  // A refused variable cannot be corrected by another text of the file.
-  const isRefused = found.problems.length > 0 || found.overrides.some(({ setting }) => unknown.has(setting));
-  if (isRefused) throw new ConfigurationProblems(problems);
-  const copy = placeOfCopy(examined);
-  const kept = readCopy(copy, file);
-  const taken = typeof kept === 'object' && collect([], () => use(kept.text));
-  const refused = `The settings file ${file} is refused: see \`gatehouse check-config\`.`;
-  if (taken) {
-    report(`${refused} This command uses ${copy}, which a node kept ${kept.keptAt}: the last settings that it took.`);
-    return taken;
-  }
-  // If only variables break rules, no copy of the file can correct this, so name the variables.
-  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
-  if (problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
-  const why = typeof kept === 'object' ? `this version refuses the copy ${copy}, too` : kept;
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
-  // For an invalid URL in the file, the problem does not name DATABASE_URL, which would override it.
-  const isInvalid = unknown.has('storage.database_url');
-  const lacksDatabase = !isInvalid && problems.some(({ path }) => path === 'storage.database_url');
-  if (!namesDatabase) throw new NoUsableSettings(lacksDatabase ? problems : [...problems, noDatabase(why)]);
-  const standIn = mayUseDefaults && collect([], () => use(INSTEAD_OF_FILE));
-  if (!standIn) throw new ConfigurationProblems(problems);
-  report(`${refused} This command uses the database of the environment and default settings, because ${why}.`);
-  return standIn;
+  // If only variables break rules, the file is not the cause, so name the variables.
+  const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
+  if (!mayUseDefaults || !namesDatabase || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
+  const instead = { environment, text: INSTEAD_OF_FILE };
+  const standIn = examine(instead, { secretsAreNeeded: false });
+  // A refused variable cannot be corrected by another text of the file.
+  if (standIn.problems.length > 0) throw new ConfigurationProblems(problems);
+  report(
+    `The settings file ${file} is refused: see \`gatehouse check-config\`. ` +
+      'This command uses the database of the environment and default settings.',
+  );
+  const knowsRedis = standIn.settings.storage.redisUrl !== undefined;
+  return { settings: standIn.settings, keys: () => findKeys(instead), knowsRedis };
 }
-
-const noDatabase = (why: string): ConfigurationProblem => ({
-  path: 'DATABASE_URL',
-  message: `is not set, and ${why}`,
-  remedy: 'set it to the database of the service if this command cannot wait until the file is correct',
-});
 
 /**
  * Returns the existing keys, and creates none. Undefined if they are not given, as on a machine from which the service
@@ -237,8 +187,7 @@ function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded:
     const missing = secretProblems(given, settings.storage);
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
-  const text = read?.text;
-  return { problems: problems.map(placed), settings, given, environment, file, text, content, values, unknown, placed };
+  return { problems: problems.map(placed), settings, given, environment, file, content, values, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

@@ -22,9 +22,7 @@ export function reloaded(current: Settings, next: Settings): Reload {
     JSON.stringify(valueAt(current, codePath)) !== JSON.stringify(valueAt(next, codePath));
   const changes = [...KEYS, ...knownSettings.values()].filter(isChanged);
   const waiting = changes.filter(({ effect }) => effect === 'restart');
-  // With a copy of the new text, commands would use stores that this node does not use yet.
-  const { copy } = waiting.some(({ codePath: [section] }) => section === 'storage') ? current : next;
-  const settings = structuredClone({ ...next, isLoopback: current.isLoopback, ...(copy && { copy }) });
+  const settings = structuredClone({ ...next, isLoopback: current.isLoopback });
   for (const { codePath } of waiting) put(settings, codePath, valueAt(current, codePath));
   return {
     settings,

@@ -16,8 +16,6 @@ export type FileContent = Record<string, unknown>;
 
 export interface ReadSettingsFile {
   readonly content: FileContent;
-  /** Undefined if there is no file, so that every setting has its default. */
-  readonly text: string | undefined;
   /** Returns the line of a setting, such as `['server', 'port']`; undefined if the file does not contain it. */
   readonly lineOf: (path: readonly string[]) => number | undefined;
 }
@@ -30,7 +28,7 @@ export interface ReadSettingsFile {
  */
 export function readSettingsFile(file: string, text?: string): ReadSettingsFile {
   const source = text ?? sourceOf(file);
-  if (source === undefined) return { content: {}, text: source, lineOf: () => undefined };
+  if (source === undefined) return { content: {}, lineOf: () => undefined };
   const { value: content, lineOf } = parsed(file, source);
   if (content === null) throw withoutSetting(file);
   if (typeof content !== 'object' || Array.isArray(content)) {
@@ -44,7 +42,7 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
   const given = Object.entries(content);
   const settings = given.filter(([name, value]) => value !== null || !isHeading(name));
   if (settings.length === 0 && given.length > 0) throw withoutSetting(file);
-  return { content: Object.fromEntries(settings), text: source, lineOf };
+  return { content: Object.fromEntries(settings), lineOf };
 }
 
 /** Refuses a file that a full disk has truncated, because with the defaults links would lead to localhost. */

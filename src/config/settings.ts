@@ -7,7 +7,6 @@ import type { Seconds } from './schema/kinds.ts';
 import { camelCase, isHeading, knownSettings } from './schema/known-settings.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import type { Senders } from './senders.ts';
-import type { SettingsCopy } from './settings-copy.ts';
 import type { SignInProvider } from './sign-in-providers.ts';
 
 /** The setting `retry_window: Seconds` of the file becomes `retryWindowSeconds: number` in the code. */
@@ -58,8 +57,6 @@ export interface Settings {
   readonly secrets: Secrets;
   /** The systems that may call `POST /changes` and other paths of the operators' listener. */
   readonly senders: Senders;
-  /** The node's copy of its settings file; absent for settings that were not loaded from a file. */
-  readonly copy?: SettingsCopy;
 }
 
 export type SettingsWithoutSecrets = Omit<Settings, 'secrets' | 'senders'>;

@@ -50,9 +50,6 @@ function findUnit(): Unit | undefined {
     const [, file = '', mayBeMissing] = /^(.*) \(ignore_errors=(?:(yes)|no)\)$/.exec(line) ?? [];
     Object.assign(environment, readEnvironmentFile(contentOf(file, mayBeMissing !== undefined)));
   }
-  // Set STATE_DIRECTORY as systemd does for the unit: the nodes store a copy of the settings in that directory.
-  const [folder] = values('StateDirectory')[0]?.split(' ') ?? [];
-  if (folder) environment.STATE_DIRECTORY = path.join('/var/lib', folder);
   return { user: values('User')[0] ?? '', environment };
 }
 

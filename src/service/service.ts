@@ -14,7 +14,6 @@ import { createRemovalLimit } from '../changes/removal-limit.ts';
 import { neededCredentials } from '../config/operators-listener.ts';
 import { createReload } from '../config/reload.ts';
 import type { Settings } from '../config/settings.ts';
-import { keepCopy } from '../config/settings-copy.ts';
 import type { RequestHandler } from '../host/broken-requests.ts';
 import { addressOf, createDeparture, drain, listenOnHost } from '../host/listeners.ts';
 import { createMetrics } from '../host/metrics/metrics.ts';
@@ -176,14 +175,9 @@ export async function startService(given: ServiceParts) {
     await leakedValues.refuseDueSecrets().catch((err) => log.warn({ err }, KEPT_SECRETS));
     await revocations.keepEndsFor(next.tokens.refreshTokenSeconds);
     current.replace(next);
-    keepSettings(next);
     changes.announceEverything();
     requestStreams.reopen();
     await heartbeat.beat();
-  }
-
-  function keepSettings({ copy }: Settings): void {
-    if (copy) keepCopy(copy, log);
   }
 
   const pushedChanges = createPushedChanges({
@@ -233,7 +227,6 @@ export async function startService(given: ServiceParts) {
       await heartbeat.beat();
     },
   });
-  keepSettings(settings);
   const started = sharedReload.start().catch(() => {});
   opened.defer(() => started.then(sharedReload.stop));
 

@@ -85,9 +85,8 @@ const expectReady = (service: TestService) =>
   eventually(async () => expect((await readinessOf(service)).body).to.include({ status: 'ready' }));
 
 describeOn([postgresServer], 'the incident of a broken settings file', () => {
-  it('nodes and commands still work with the last good settings, and the documented commands return to the text that worked', async () => {
+  it('nodes still work with the last good settings, and the documented commands return to the text that worked', async () => {
     const folder = temporaryDirectory('settings');
-    const state = temporaryDirectory('state');
     const file = path.join(folder, 'gatehouse.yaml');
     const [port, ...others] = [await freePort(), await freePort(), await freePort(), await freePort()];
     const issuer = `http://localhost:${port}`;
@@ -96,7 +95,6 @@ describeOn([postgresServer], 'the incident of a broken settings file', () => {
     const machine = {
       DATABASE_URL: await freshDatabaseUrl(),
       GATEHOUSE_CONFIG: file,
-      STATE_DIRECTORY: state,
       ...KEYS,
     };
     const start = (publicPort: number, operatorsPort = 0): Program => {
@@ -132,12 +130,9 @@ describeOn([postgresServer], 'the incident of a broken settings file', () => {
       const { 'check-config': checked, reload, nodes: listed } = await follow();
       expect([checked?.exitCode, reload?.exitCode, listed?.exitCode]).to.deep.equal([3, 3, 0]);
       expect(checked?.errors).to.match(says);
-      expect(listed?.errors).to.contain(`${file} is refused`).and.contain(state);
+      expect(listed?.errors).to.contain(`${file} is refused`);
       await areReady();
     }
-    // Only with the copy of a node does a command run that changes more than it ends.
-    const added = ['accounts', 'add', '--invite', '--email', 'jo@example.test', '--name', 'Jo'];
-    expect(await run(added)).to.include({ exitCode: 0 });
     const started = start(await freePort());
     expect(await started.exitCode, started.output()).to.equal(78);
 

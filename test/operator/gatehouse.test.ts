@@ -57,13 +57,6 @@ describe('gatehouse on a machine with systemd', () => {
     expect(answer.errors).to.contain(data);
   });
 
-  it('`gatehouse` finds the copy of the settings in the state folder of the systemd unit', async () => {
-    const shown = `${unit({ GATEHOUSE_CONFIG: '/no/such/settings.yaml' })}\nStateDirectory=gatehouse`;
-    const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
-    expect(exitCode, errors).to.equal(2);
-    expect(errors).to.match(/no copy \/var\/lib\/gatehouse\/\.settings-copy-[0-9a-f]{12}\.yaml/);
-  });
-
   it('`gatehouse` reports an unreadable environment file of the systemd unit', async () => {
     const shown = 'LoadState=loaded\nEnvironmentFiles=/nowhere/at/all (ignore_errors=no)\nUser=';
     const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);

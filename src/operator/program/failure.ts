@@ -3,7 +3,6 @@ import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
 import { ImportProblems } from '../../changes/problems.ts';
-import { NoUsableSettings } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
@@ -38,7 +37,7 @@ export function failureOf(error: unknown): Failure {
     const { code, problems, message } = error;
     const remedy = 'correct the settings and try again';
     return {
-      exitCode: error instanceof NoUsableSettings ? WRONG_USAGE : WRONG_CONFIGURATION,
+      exitCode: WRONG_CONFIGURATION,
       value: { error: { code, message: `${problems.length} problem(s) found`, remedy, problems } },
       text: message,
     };
