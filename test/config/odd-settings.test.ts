@@ -134,7 +134,7 @@ const REFUSED: readonly Refused[] = [
   ['issuer: https://a.example\nissuer: https://b.example', 'FILE, line 2, column 1', 'the setting is also in line 1'],
   ['server:\n\tport: 1', 'FILE, line 2, column 1', 'indent the line with spaces'],
   ['- a', 'FILE', '`name: value`'],
-  ['', 'FILE', '`{}`'],
+  ['', 'FILE', 'restore the file, perhaps from a full disk'],
   ['server:', 'FILE', '`{}`'],
   ['log: &a {level: info}\nserver: *a', 'server.level', '`level` belongs under `log`'],
   ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '3000x' }],

@@ -117,13 +117,7 @@ const WARNING = 'warning';
 /** The faults by the check of the doctor that finds them. */
 const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   settings: {
-    'a typo in the settings file': [/allowed here: level/, () => file('log: {levle: info}')],
-    'an empty settings file': [/restore the file, perhaps from a full disk/, () => file('')],
-    'a tab in the settings file': [/indent the line with spaces/, () => file('log:\n\tlevel: info')],
     'no settings file': [/name a settings file that exists/, () => ({ GATEHOUSE_CONFIG: '/no/file' })],
-    'a mistyped variable': [/did you mean GATEHOUSE_TOKEN_KEYS/, () => ({ GATEHOUSE_TOKEN_KEY: 'x' })],
-    'an issuer without TLS': [/put a TLS proxy in front/, () => ({ GATEHOUSE_ISSUER: 'http://a.test' })],
-    'proxies that are not counted': [/how many of your proxies/, () => ({ GATEHOUSE_ISSUER: 'https://a.test' })],
   },
   database: {
     'PostgreSQL is down': [/check that it is running/, () => ({ DATABASE_URL: `postgres://g:haddock@${DOWN}/g` })],
@@ -179,15 +173,6 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       /A restore gave the tables to another role/,
       async () => withRole(await freshMigratedDatabaseUrl()),
     ],
-    'tables that the role may not migrate': [
-      /give the tables to the role of Gatehouse/,
-      async () =>
-        withRole(
-          await freshMigratedDatabaseUrl(),
-          'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO $ROLE',
-        ),
-      WARNING,
-    ],
   },
   database_connections: {
     'fewer connections than the nodes open': [
@@ -210,15 +195,6 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       async () => {
         const found = await redisWith({ requirepass: 'swordfish' });
         return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('swordfish', 'haddock') };
-      },
-    ],
-    'a Redis account without a command': [
-      /docs\/operations\/deploy.md has the whole line/,
-      async () => {
-        const found = await redisWith({}, (redis) =>
-          redis.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-evalsha', '-eval'),
-        );
-        return { ...found, REDIS_URL: `${found.REDIS_URL}`.replace('redis://', 'redis://few:secret@') };
       },
     ],
     'a full Redis': [/raise maxmemory/, () => redisWith({}, (redis) => redis.config('SET', 'maxmemory', '1'))],
@@ -368,25 +344,6 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
         const mail = await opened.add(startMailServer(['gatehouse', 'swordfish']), (one) => one.close());
         return { ...(await withFile('mail: {from: a@b.test}')), SMTP_URL: mail.url.replace('swordfish', 'haddock') };
       },
-    ],
-  },
-  sign_in_providers: {
-    'a sign-in provider that does not answer': [
-      /can connect to the provider/,
-      async () => {
-        const secret = path.join(temporaryDirectory('provider'), 'secret');
-        writeFileSync(secret, 'a-secret-of-the-tests', { mode: 0o600 });
-        return withFile(
-          `sign_in: {providers: [{id: own, label: Own, issuer: "http://${DOWN}", client_id: g, client_secret_file: ${secret}}]}`,
-        );
-      },
-    ],
-  },
-  test_organizations: {
-    'an organization for tests that does not exist': [
-      /remove the id, or correct it/,
-      () => withFile('api: {graphql_url: "https://api.a.test/graphql", test_organizations: [org_0000000000000000]}'),
-      WARNING,
     ],
   },
 };

@@ -40,6 +40,7 @@ describe('operator doctor, checking a provider', () => {
   it('the doctor detects a provider that is unavailable, has another issuer, or has keys on another host', async () => {
     const away = await findingOf({ issuer: `http://127.0.0.1:${await freePort()}` });
     expect(away?.message).to.match(/^the provider platform cannot be used .*ECONNREFUSED/);
+    expect(away).to.have.property('remedy').that.contains('can connect to the provider');
     const slash = await findingOf({ issuer: `${upstream.issuer}/` });
     expect(slash?.message).to.match(/^the provider platform cannot be used/);
     upstream.changes.set('/.well-known/openid-configuration', (ctx) => {

@@ -81,6 +81,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       const { of } = await withStores(await freshMigratedDatabaseUrl(), url);
       expect(of('redis'), `${less}`).to.include({ status: 'problem', where: 'REDIS_URL' });
       expect(of('redis').message).to.contain('NOPERM');
+      expect(of('redis').remedy).to.contain('docs/operations/deploy.md has the whole line');
       expect(of('flow').status).to.equal('not_checked');
       const failure = expect(await failureOf(ping()), `${less}`).to.be.instanceOf(StorageUnavailable);
       failure.and.property('reason').contains('NOPERM');
@@ -99,6 +100,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('database_connections').status).to.equal('ok');
     expect(of('database_owner')).to.include({ status: 'warning', where: 'DATABASE_URL' });
     expect(of('database_owner').message).to.match(/^\d\d table\(s\) belong to postgres, /);
+    expect(of('database_owner').remedy).to.contain('give the tables to the role of Gatehouse');
     const file = fileWith('storage: { auto_migrate: false }', 'no-migration.yaml');
     const { troubles } = await examine({ GATEHOUSE_ISSUER: issuer, DATABASE_URL: url, GATEHOUSE_CONFIG: file });
     expect(troubles.map(({ check }) => check)).not.to.contain('database_owner');

@@ -46,8 +46,7 @@ onPostgresAndRedis('operator doctor, on a running service', (start) => {
   let present: Record<string, number>;
 
   beforeEach(async () => {
-    // Owners of clients need more than a password here, but the doctor's temporary account does
-    // not.
+    // Owners of clients need more than a password here, but the doctor's temporary account does not.
     service = await start({
       settings: { signIn: { require: 'passkey-or-upstream', requireGraceSeconds: 0 } },
     });
@@ -102,6 +101,7 @@ onPostgresAndRedis('operator doctor, on a running service', (start) => {
       status: 'warning',
       where: 'api.test_organizations',
       message: `there is no organization ${unknown}`,
+      remedy: 'remove the id, or correct it',
     });
     expect(of('sign_in').message).to.include('a one-time link signs in');
     expect(of('sign_out').status).to.equal('ok');

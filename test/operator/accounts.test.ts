@@ -19,7 +19,7 @@ import { expectWrongUsage, operatorWith, refusalFrom, valueFrom, variablesOf } f
 const PASSWORD = 'a password of ada’s ';
 
 describe('operator accounts', () => {
-  const { run, value, refusal, parts, records } = setUpOperator();
+  const { run, value, refusal, parts, records, mailing } = setUpOperator();
   const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
   const links = () => {
     const [accounts, activity] = [createAccounts(parts()), createActivity(parts())];
@@ -88,21 +88,14 @@ describe('operator accounts', () => {
 
   it('`accounts add` also mails the invitation link if mail is configured, and reports a failed mail', async () => {
     const mailServer = await startMailServer();
-    const mailingBy = (SMTP_URL: string) =>
-      operatorWith({
-        ...variablesOf(parts().database),
-        GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
-        SMTP_URL,
-      });
-    const added = await valueFrom(mailingBy(mailServer.url), `${add('hal')} --invite`);
+    const added = await valueFrom(mailing(mailServer.url), `${add('hal')} --invite`);
     expect(added).to.include({ mailed: true });
     const [mail] = mailServer.received;
     expect(mail?.to).to.deep.equal(['hal@example.test']);
     expect(mail?.text).to.include(added.invite_link);
     await mailServer.close();
 
-    const away = mailingBy('smtp://127.0.0.1:1');
-    const invited = await valueFrom(away, 'accounts invite hal@example.test');
+    const invited = await valueFrom(mailing('smtp://127.0.0.1:1'), 'accounts invite hal@example.test');
     expect(invited).to.include({ mailed: false }).and.have.property('mail_failure');
     expect(await links().find(tokenOf(invited.invite_link))).to.be.ok;
   });
@@ -235,7 +228,7 @@ sign_in:
 });
 
 describe('operator passkeys', () => {
-  const { run, value, refusal, parts, records } = setUpOperator();
+  const { run, value, refusal, parts, records, mailing } = setUpOperator();
 
   it('an operator can list passkeys, and remove one after a confirmation; that ends the sessions of the user, is recorded and mailed', async () => {
     const passkeys = createPasskeys({ ...parts(), activity: createActivity(parts()) });
@@ -268,12 +261,7 @@ describe('operator passkeys', () => {
     const remove = `passkeys remove ${email} --passkey ${one.id}`;
     expect((await refusal(remove)).code).to.equal('confirmation_needed');
     const mailServer = await startMailServer();
-    const mailing = operatorWith({
-      ...variablesOf(parts().database),
-      SMTP_URL: mailServer.url,
-      GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
-    });
-    expect(await valueFrom(mailing, `${remove} --yes`)).to.include({ removed: true, mailed: true });
+    expect(await valueFrom(mailing(mailServer.url), `${remove} --yes`)).to.include({ removed: true, mailed: true });
     expect(await isActive()).to.equal(false);
     await mailServer.close();
     expect(mailServer.received[0]?.to).to.deep.equal([email]);

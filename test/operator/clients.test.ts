@@ -5,17 +5,16 @@ import { expect } from 'chai';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { matchesSecret } from '../clients/drafts.ts';
-import { fileWith } from '../config/configuration.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
-import { expectWrongUsage, operatorWith, valueFrom, variablesOf } from './run-operator.ts';
+import { expectWrongUsage, valueFrom } from './run-operator.ts';
 
 const OPERATOR = userInfo().username;
 const NO_CLIENT = 'gate_ci_0000000000000000000000';
 
 describe('operator clients', () => {
-  const { run, value, refusal, parts, records } = setUpOperator();
+  const { run, value, refusal, parts, records, mailing } = setUpOperator();
   let ada: string;
   let bob: string;
 
@@ -189,12 +188,7 @@ describe('operator clients', () => {
     const renew = `clients renew ${app.id}`;
     expect((await refusal(renew)).code).to.equal('confirmation_needed');
     const mailServer = await startMailServer();
-    const mailing = operatorWith({
-      ...variablesOf(parts().database),
-      SMTP_URL: mailServer.url,
-      GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
-    });
-    const renewed = await valueFrom(mailing, `${renew} --yes`);
+    const renewed = await valueFrom(mailing(mailServer.url), `${renew} --yes`);
     await mailServer.close();
     expect(mailServer.received.map(({ to }) => to)).to.deep.equal([['ada@example.test']]);
     expect(mailServer.received[0]?.text).to.include('was renewed after a theft');
@@ -218,11 +212,7 @@ describe('operator clients', () => {
     expect((await run(`show ${app.id}`)).output).to.match(/Renewed +20\d\d-/);
 
     const unmailed = await addOwned();
-    const { exitCode, ...printed } = await operatorWith({
-      ...variablesOf(parts().database),
-      SMTP_URL: mailServer.url,
-      GATEHOUSE_CONFIG: fileWith('mail: { from: Gate <gate@example.test> }'),
-    })(`clients renew ${unmailed.id} --yes`);
+    const { exitCode, ...printed } = await mailing(mailServer.url)(`clients renew ${unmailed.id} --yes`);
     expect(exitCode).to.equal(0);
     expect(printed.errors).to.contain('Warning: its owner was not mailed');
     const [, only = ''] = /^Client secret: (gate_cs_\S+) /.exec(printed.output) ?? [];

@@ -5,8 +5,6 @@ import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { freshDatabaseUrl } from '../support/postgres-server.ts';
-import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { takeRecords } from './operator-suite.ts';
 import {
@@ -287,14 +285,5 @@ describe('operator edits, on a running service', () => {
     const refused = await refusal(`clients update ${on.clients.machine.id} --redirect-uri ${uri}`);
     expect(refused.code).to.equal('client_invalid');
     expect((await latest('client_changed')).details.redirect_uris).to.deep.equal([uri]);
-  });
-});
-
-describeOn([postgresServer], 'operator migrate', () => {
-  it('`migrate` applies each missing migration once, and lists it', async () => {
-    const DATABASE_URL = await freshDatabaseUrl();
-    const run = operatorWith({ DATABASE_URL });
-    expect((await valueFrom(run, 'migrate')).migrations[0]).to.match(/^0001/);
-    expect((await valueFrom(run, 'migrate')).migrations).to.deep.equal([]);
   });
 });

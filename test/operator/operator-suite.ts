@@ -2,8 +2,9 @@
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { fileWith } from '../config/configuration.ts';
 import { openUsualDatabase } from '../support/databases.ts';
-import { operatorOn, refusalFrom, valueFrom, type Words } from './run-operator.ts';
+import { operatorOn, operatorWith, refusalFrom, valueFrom, variablesOf, type Words } from './run-operator.ts';
 
 interface RecordedChange {
   readonly action: string;
@@ -24,6 +25,11 @@ export function setUpOperator(open?: () => Promise<OpenDatabase>) {
     run,
     value: (words: Words, input?: string) => valueFrom(run, words, { input }),
     refusal: (words: Words, input?: string) => refusalFrom(run, words, input),
+    /** The command of a deployment with this mail server. */
+    mailing: (SMTP_URL: string) => {
+      const GATEHOUSE_CONFIG = fileWith('mail: { from: Gate <gate@example.test> }');
+      return operatorWith({ ...variablesOf(database), SMTP_URL, GATEHOUSE_CONFIG });
+    },
     /** The arguments for registries on the same database. */
     parts: () => ({ database, changes: silentChangeFeed, clock: systemClock }),
     records: () => takeRecords(database),
