@@ -28,6 +28,7 @@ const ABSENT = {
 describe('requests that report leaked values', () => {
   const on = startSeeded({ settings: { senders: LEAK_SENDERS } });
   const isMachineSecretValid = async () => (await clientCredentials(on.issuer, on.clients.machine)).status === 200;
+
   it('a report that is not a JSON list or has more than 1,000 values is refused as a whole', async () => {
     const { secret: token = '' } = on.clients.machine;
     for (const body of ['', 'no json', '{"token":"x"}', 'null', `[{"token":"${token}"}`]) {
@@ -59,10 +60,6 @@ describe('requests that report leaked values', () => {
     expect(malformed.map(({ index }) => index)).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     for (const { message } of malformed) expect(message).to.match(/^(token|url or source) /);
   });
-});
-
-describe('reports of leaked values while some statements fail', () => {
-  const on = startSeeded({ settings: { senders: LEAK_SENDERS } });
 
   /** Reports the value while statements that begin like this fail, then again while none fails. */
   async function reportTwice(token: string, failing: RegExp): Promise<void> {
@@ -77,14 +74,14 @@ describe('reports of leaked values while some statements fail', () => {
     expect((await reportLeaks(on.service, [{ token }])).status).to.equal(200);
   }
 
-  it('the operator learns of a marked secret although its client could not be read again', async () => {
+  it('while some statements fail, the operator learns of a marked secret although its client could not be read again', async () => {
     await reportTwice(on.clients.confidential.secret ?? '', /^\s*SELECT.*FROM clients c/s);
     expect(counted(await scrape(on.service), 'gatehouse_leaked_values_total')).to.include({
       '{kind="client_secret"}': 1,
     });
   });
 
-  it('the end of a machine token is recorded for the owner in the same statement', async () => {
+  it('the end of a leaked machine token is recorded for the owner in the same statement', async () => {
     const { accountId: ownerAccountId } = on.seeded.other;
     const options = { kind: 'machine', ownerAccountId } as const;
     const machine = await addTestClient(on.service, 'Owned machine', options);

@@ -1,4 +1,3 @@
-/** `operator reload`: its report about the settings that the node has read again. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 import { userInfo } from 'node:os';
@@ -8,21 +7,61 @@ import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { operatorWith, type RunOperator, storesOf, valueFrom } from '../operator/run-operator.ts';
 import { freePort } from '../support/programs.ts';
 import { type Overrides, startsOn, type TestService } from '../support/service.ts';
+import { providerSettings } from '../support/upstream.ts';
+
+const provider = (id: string) => providerSettings({ id, label: id, issuer: `https://${id}.example` });
 
 describe('operator reload', () => {
   const start = startsOn();
+  const providers = [provider('one'), provider('two')] as const;
   let found: () => Overrides;
   let operator: RunOperator;
   let service: TestService;
+  let operatorsUrl: string;
 
   const operatorAt = (port: string | number): RunOperator => operatorWith({ GATEHOUSE_OPERATORS_PORT: String(port) });
 
-  let operatorsUrl: string;
-
   before(async () => {
-    service = await start({ reloaded: () => found() });
+    service = await start({ settings: { signIn: { providers } }, reloaded: () => found() });
     ({ operatorsUrl } = service);
     operator = operatorAt(new URL(operatorsUrl).port);
+  });
+
+  // The first test: the node has not reloaded yet.
+  it('a dry run says what a reload would change, in its words, and changes nothing', async () => {
+    found = () => ({ tokens: { accessTokenSeconds: 60 }, server: { reusePort: true } });
+    for (const _time of ['first', 'second']) {
+      expect(await valueFrom(operator, 'reload --dry-run')).to.deep.equal({
+        changed: ['tokens.access_token'],
+        needs_restart: ['server.reuse_port'],
+        values: { 'tokens.access_token': ['1h', '1m'], 'server.reuse_port': ['false', 'true'] },
+      });
+    }
+    expect((await operator('reload --dry-run')).output).to.equal(
+      'Dry run, nothing was reloaded. After a reload:\nNow in force: tokens.access_token\n' +
+        'Takes effect at the next start: server.reuse_port\n' +
+        'tokens.access_token: 1h → 1m\nserver.reuse_port: false → true\n',
+    );
+    const rows = await service.database.query('SELECT FROM lasting_numbers WHERE reload_number > 0');
+    expect(rows).to.deep.equal([]);
+    const nodes = await service.database.query("SELECT runs_with->'reload' AS reload FROM node_keys");
+    expect(nodes).to.deep.equal([{ reload: { request: 0 } }]);
+  });
+
+  it('a dry run shows no secret: neither keys, nor passwords in URLs, nor the secret of a provider', async () => {
+    const SECRET = 'CORRECT-horse-battery';
+    found = () => ({
+      secrets: { tokenKeys: [SECRET.padEnd(40, 'x')] },
+      mail: { smtpUrl: `smtp://gate:${SECRET}@mail.example.test`, from: 'Gate <gate@example.test>' },
+      storage: { redisUrl: `redis://:${SECRET}@127.0.0.1:1` },
+      signIn: { providers: [{ ...providers[0], clientSecret: SECRET }] },
+    });
+    const { output } = await operator('reload --dry-run');
+    expect(output).to.contain('GATEHOUSE_TOKEN_KEYS').and.contain('sign_in.providers').and.contain('mail.smtp_url');
+    expect(output).to.contain('mail.smtp_url: none → smtp://gate:***@mail.example.test');
+    const { values } = await valueFrom(operator, 'reload --dry-run');
+    expect(values).not.to.include.keys('GATEHOUSE_TOKEN_KEYS', 'sign_in.providers');
+    expect(output + JSON.stringify(values)).not.to.contain(SECRET);
   });
 
   it('`reload` names the changed settings, and those that need a restart', async () => {
