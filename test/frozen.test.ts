@@ -8,7 +8,6 @@ import path from 'node:path';
 import { crc32, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import { ACTIONS, CAUSES } from '../src/accounts/activity/activity-words.ts';
 import { sha256 } from '../src/base/random-id.ts';
 import { knownSettings } from '../src/config/schema/known-settings.ts';
@@ -20,8 +19,6 @@ import { optionsFor } from './pages/passkeys/soft-passkey.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './pages/signed-in-person.ts';
 import { partnerTokens } from './provider/partner-tokens.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './sign-in-upstream/service.ts';
-import { atEndOfFile } from './support/end-of-run.ts';
-import { eventually } from './support/eventually.ts';
 import { scrape } from './support/metrics.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from './support/oauth.ts';
 import type { Fields, Page, Person } from './support/person.ts';
@@ -90,7 +87,6 @@ describe('frozen names', () => {
 });
 
 const COOKIE_KEY = 'cookie-key-of-the-tests-0123456789abcdef';
-const NO_CODE = `gate_ac_${'x'.repeat(65)}`;
 const API_KEYS = '/profile/api-keys';
 const SECURITY = '/profile/security';
 
@@ -361,23 +357,6 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     const late = await person.submit(page, { name: 'Typed' });
     const typed = await openDraft(cookieOf(person, 'browser'), 'typed', parameter(late, 'form'));
     expect(typed, KEEP).to.deep.include(['name', 'Typed']);
-  });
-
-  it('the format of notifications to other nodes about the requests of a client does not change', async () => {
-    const { settings, issuer } = on.service;
-    const { confidential } = on.seeded.clients;
-    const client = new pg.Client({ connectionString: settings.storage.databaseUrl });
-    const messages = new Set<string>();
-    client.on('notification', ({ payload = '' }) => messages.add(payload.replaceAll(confidential.id, '<client>')));
-    atEndOfFile(() => client.end());
-    await client.connect();
-    await client.query('LISTEN gatehouse_messages');
-    await owner.get(`${LIST}/${confidential.id}`);
-    await eventually(async () => {
-      await exchangeCode(issuer, confidential, NO_CODE);
-      expect(messages.size).to.equal(2);
-    });
-    expectFrozen('messages between nodes', [...messages]);
   });
 
   it('the format of JSON in tables does not change', async () => {

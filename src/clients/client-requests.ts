@@ -1,15 +1,10 @@
-/**
- * The log of each client's requests: refused requests always, and all requests while the client's page is open. The
- * *Problems* page groups its entries, the client's page lists the latest, and mails name new problems.
- */
+/** The log of each client's refused requests. The *Problems* page groups its entries, and mails name new problems. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
-import { type ChangeFeed, sendToAllNodes } from '../storage/change-feed.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
-import { type ClientDay, createClientCounts } from './client-counts.ts';
 import { FOREIGN_NETWORK } from './client-network-rules.ts';
 import type { ClientRegistry } from './client-registry.ts';
 import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
@@ -17,16 +12,17 @@ import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
 /** How the client tried to authenticate (RFC 6749 §2.3.1), even if it failed. */
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
 
+/** A refused request. */
 export interface ClientRequest {
   /** The id as it was sent. The request is dropped if the id is malformed or no client has it. */
   readonly clientId: string;
-  readonly step: 'authorize' | 'token' | 'revoke';
+  readonly step: 'authorize' | 'token';
   readonly requestId: string;
   readonly grantType?: string | undefined;
-  /** The error code that the client received; absent if the request succeeded. */
-  readonly error?: string | undefined;
+  /** The error code that the client received. */
+  readonly error: string;
   /** The exact cause, which the response may not have contained. */
-  readonly cause?: string | undefined;
+  readonly cause: string;
   /** The URI as it was sent; stored without the values in it (`withoutValues`). */
   readonly redirectUri?: string | undefined;
   readonly scope?: string | undefined;
@@ -36,22 +32,11 @@ export interface ClientRequest {
   readonly isFromClient?: boolean;
 }
 
-/** A request as the page of its client shows it. `error` and `cause` are null if it succeeded. */
-export interface LoggedRequest extends Pick<ClientRequest, 'step' | 'requestId'> {
+/** Problems of one client that have the same remedy. Values in which they differ are those of the latest problem. */
+export interface ClientProblemGroup extends Pick<ClientRequest, 'clientId' | 'step' | 'error' | 'cause' | 'requestId'> {
   readonly id: string;
   readonly at: Date;
-  readonly grantType: string | null;
-  readonly error: string | null;
-  readonly cause: string | null;
-}
-
-/** Problems of one client that have the same remedy. Values in which they differ are those of the latest problem. */
-export interface ClientProblemGroup extends Pick<LoggedRequest, 'id' | 'at' | 'requestId'> {
-  readonly clientId: string;
   readonly clientName: string;
-  readonly step: 'authorize' | 'token';
-  readonly error: string;
-  readonly cause: string;
   readonly redirectUri: string | null;
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
@@ -71,10 +56,9 @@ export type ClientRequests = ReturnType<typeof createClientRequests>;
 /**
  * The kind of a stored request. Each kind has its own limits per step and client, so that callers displace only
  * requests of the same kind. `owner`: sent by the client, and fails until the owner changes something. `client`: sent
- * by the client, for example with an old code. `stranger`: any caller could have sent it. `tail`: no problem of the
- * client, or one beyond the limit; shown only on the open page of the client.
+ * by the client, for example with an old code. `stranger`: any caller could have sent it.
  */
-type Share = 'owner' | 'client' | 'stranger' | 'tail';
+type Share = 'owner' | 'client' | 'stranger';
 type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share };
 
 /** Maximum number of stored requests per client, step and `Share`. */
@@ -85,20 +69,12 @@ const MAX_PER_MINUTE = 60;
 export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
 const LIFETIME_MS = 7 * 86_400_000;
-const DAYS_LIFETIME_MS = 2 * 86_400_000;
 /** Time from the first waiting request to the write, which includes all requests that arrived until then. */
 const PAUSE_MS = 500;
 /** Maximum number of requests of all clients that wait to be written. */
 const MAX_WAITING = 1_000;
 /** Maximum number of client look-ups in progress. Requests of real clients cause few, because clients are cached. */
 const MAX_LOOKED_UP = 2_000;
-/** Maximum number of waiting requests with the share `tail`: no user could read more. */
-const MAX_TAIL_WAITING = 40;
-const TAIL_LENGTH = 20;
-const TAIL_MS = 3_600_000;
-const WATCH_MS = 600_000;
-const RENEWAL_MS = 60_000;
-const MAX_WATCHED = 1_000;
 const MAX_URI_LENGTH = 2_000;
 const MAX_CAUSE_LENGTH = 500;
 const MAX_TEXT_LENGTH = 200;
@@ -106,46 +82,24 @@ const UNTIL_MENDED = /^(invalid_request|invalid_scope|unauthorized_client|unsupp
 /** Errors that are no problem: a user denied the approval, or `prompt=none` needed a page. */
 const NO_PROBLEM = /^(access_denied|(account_selection|consent|interaction|login)_required)$/;
 
-function shareOf({ step, error, isFromClient }: ClientRequest): Share {
-  if (error === undefined || NO_PROBLEM.test(error) || step === 'revoke') return 'tail';
+function shareOf({ error, isFromClient }: ClientRequest): Share {
   if (!isFromClient) return 'stranger';
   return UNTIL_MENDED.test(error) ? 'owner' : 'client';
 }
 
 export function createClientRequests(parts: {
   readonly database: Queries;
-  readonly changes: Pick<ChangeFeed, 'onMessage'>;
   readonly clients: Pick<ClientRegistry, 'find'>;
   readonly clock: Clock;
-  readonly log: Pick<Logger, 'warn' | 'debug'>;
+  readonly log: Pick<Logger, 'warn'>;
   /** Called with the owners of clients whose requests are now refused with an error that is new for the client. */
   readonly onNewProblems?: ((owners: readonly MailedOwner[]) => void) | undefined;
 }) {
-  const { database, changes, clients, clock, log, onNewProblems } = parts;
-  /** Until when nodes record all requests of a client, in epoch milliseconds. */
-  const watched = new Map<string, number>();
+  const { database, clients, clock, log, onNewProblems } = parts;
   let minute = { number: 0, counts: new Map<string, number>() };
-  let tailWaiting = 0;
   let isClosed = false;
 
   const oldest = (): Date => new Date(clock() - LIFETIME_MS);
-  const isWatched = (clientId: string): boolean => (watched.get(clientId) ?? 0) > clock();
-
-  function startWatch(clientId: string): void {
-    // Insert the client again at the end, so that the least recently watched client is the first key.
-    watched.delete(clientId);
-    if (watched.size >= MAX_WATCHED) watched.delete(watched.keys().next().value ?? '');
-    watched.set(clientId, clock() + WATCH_MS);
-  }
-
-  changes.onMessage((text) => {
-    if (text.startsWith(WATCH)) startWatch(text.slice(WATCH.length));
-  });
-
-  const send = (text: string): Promise<unknown> =>
-    sendToAllNodes(database, text).catch((err: unknown) => {
-      log.debug({ err }, "a viewer of the client's requests was not notified");
-    });
 
   /** Counts a problem. Returns true if it exceeds the limit per minute of its share or of equal problems. */
   function isFlood(problem: WaitingRequest): boolean {
@@ -165,7 +119,6 @@ export function createClientRequests(parts: {
   }
 
   async function write(requests: readonly WaitingRequest[]): Promise<readonly WaitingRequest[]> {
-    tailWaiting = 0;
     const batch = requests.map((request, place) => ({ ...request, place }));
     let lost = batch.length;
     try {
@@ -173,8 +126,6 @@ export function createClientRequests(parts: {
       lost = 0;
       if (owners.length > 0 && !isClosed) onNewProblems?.(owners);
       const ids = [...new Set(requests.map(({ clientId }) => clientId))];
-      const shown = ids.filter(isWatched);
-      if (shown.length > 0) await send(LOGGED + shown.slice(0, MAX_ANNOUNCED).join(' '));
       await database.query(TRIM, [ids]);
     } catch (err) {
       log.warn({ err, lost }, 'the log of requests of clients could not be written or shortened');
@@ -183,22 +134,14 @@ export function createClientRequests(parts: {
   }
 
   const writer = createBackgroundWriter({ pauseMs: PAUSE_MS, maxWaiting: MAX_WAITING, write });
-  const counts = createClientCounts(parts);
   const enqueuing = new Set<Promise<void>>();
 
   async function enqueue(request: WaitingRequest): Promise<void> {
-    const { clientId } = request;
     // Look up the client, because made-up ids could fill the queue of all clients. A cached client needs no query.
-    if (!(await clients.find(clientId).catch(() => undefined))) return;
-    if (request.share !== 'tail') counts.add(clientId, 'refusals');
+    if (!(await clients.find(request.clientId).catch(() => undefined))) return;
     if (writer.isFull()) return;
     const problem = withoutHarm(request);
-    const share = request.share !== 'tail' && isFlood(problem) ? 'tail' : request.share;
-    if (share === 'tail') {
-      if (!isWatched(clientId) || tailWaiting >= MAX_TAIL_WAITING) return;
-      tailWaiting += 1;
-    }
-    writer.add({ ...problem, share });
+    if (!isFlood(problem)) writer.add(problem);
   }
 
   /** Returns the parameters of `GROUPS`, which omits expired requests even before they are deleted. */
@@ -208,19 +151,14 @@ export function createClientRequests(parts: {
   return {
     /**
      * Only enqueues the request, so that no caller waits for the log. The entry is written half a second later, and
-     * lost if the database is unavailable. A successful request of a client whose page is not open costs one look-up in
-     * memory, and a refresh also one count in memory.
+     * lost if the database is unavailable.
      */
     record(request: ClientRequest): void {
-      const share = shareOf(request);
-      if (isClosed || !isClientId(request.clientId)) return;
-      if (request.grantType === 'refresh_token' && request.error === undefined) {
-        counts.add(request.clientId, 'refreshes');
-      }
-      if (share === 'tail' && !isWatched(request.clientId)) return;
+      if (isClosed || !isClientId(request.clientId) || NO_PROBLEM.test(request.error)) return;
       // Limit the look-ups, because made-up client ids must not delay readers of the log, or the shutdown of a node.
       if (enqueuing.size >= MAX_LOOKED_UP) return;
-      const enqueued = enqueue({ ...request, share, at: new Date(clock()) }).finally(() => enqueuing.delete(enqueued));
+      const waiting = { ...request, share: shareOf(request), at: new Date(clock()) };
+      const enqueued = enqueue(waiting).finally(() => enqueuing.delete(enqueued));
       enqueuing.add(enqueued);
     },
 
@@ -241,56 +179,25 @@ export function createClientRequests(parts: {
     ofRequest: async (requestId: string): Promise<ClientProblemGroup | undefined> =>
       (await database.query<ClientProblemGroup>(GROUPS, selecting(undefined, undefined, requestId)))[0],
 
-    async lastDay(clientId: string): Promise<ClientDay> {
-      await Promise.all(enqueuing);
-      return counts.lastDay(clientId);
-    },
-
-    /** Makes every node record all requests of this client for the next ten minutes. */
-    async watch(clientId: string): Promise<void> {
-      if ((watched.get(clientId) ?? 0) - clock() > WATCH_MS - RENEWAL_MS) return;
-      startWatch(clientId);
-      await send(WATCH + clientId);
-    },
-
-    /** Returns the written requests of the last hour, newest first, at most 20. */
-    tail: (clientId: string): Promise<LoggedRequest[]> =>
-      database.query<LoggedRequest>(TAIL, [clientId, new Date(clock() - TAIL_MS), TAIL_LENGTH]),
-
-    /** Calls `listener` with ids of watched clients whenever any node has written requests of these clients. */
-    onLogged(listener: (clientIds: readonly string[]) => void): void {
-      changes.onMessage((text) => {
-        if (text.startsWith(LOGGED)) listener(text.slice(LOGGED.length).split(' '));
-      });
-    },
-
     removeExpired: expiryJob(parts, [{ table: 'client_requests', column: 'at' }], LIFETIME_MS),
-    removeOldCounts: expiryJob(parts, [{ table: 'client_hours', column: 'hour' }], DAYS_LIFETIME_MS),
 
     async close(): Promise<void> {
       isClosed = true;
       await Promise.all(enqueuing);
       await writer.close();
-      await counts.close();
     },
   };
 }
 
-/** The beginnings of messages to all nodes. One or more client ids follow. */
-const WATCH = 'client_watched ';
-const LOGGED = 'client_requests ';
-const MAX_ANNOUNCED = 200;
-
-const cleaned = (text: string | undefined, maxLength: number): string | undefined =>
-  text === undefined ? undefined : cut(withoutSecrets(text), maxLength);
+const cleaned = (text: string, maxLength: number): string => cut(withoutSecrets(text), maxLength);
 
 /** Removes secrets and unstorable characters from the request, and cuts long texts. */
 const withoutHarm = <Given extends ClientRequest>(request: Given): Given => ({
   ...request,
-  grantType: cleaned(request.grantType, MAX_TEXT_LENGTH),
+  grantType: request.grantType && cleaned(request.grantType, MAX_TEXT_LENGTH),
   error: cleaned(request.error, MAX_TEXT_LENGTH),
   cause: cleaned(request.cause, MAX_CAUSE_LENGTH),
-  scope: cleaned(request.scope, MAX_TEXT_LENGTH),
+  scope: request.scope && cleaned(request.scope, MAX_TEXT_LENGTH),
   redirectUri: request.redirectUri && cut(withoutValues(request.redirectUri), MAX_URI_LENGTH),
 });
 
@@ -311,7 +218,7 @@ END, false)`;
 
 /** Only if the redirect URI is the cause, different URIs are different problems. `EQUAL` has the same rule. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
-  error === 'invalid_redirect_uri' || /redirect_uri/.test(cause ?? '');
+  error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
 const EQUAL = `step, error, cause,
   CASE WHEN error = 'invalid_redirect_uri' OR cause LIKE '%redirect_uri%' THEN redirect_uri END`;
 
@@ -323,12 +230,9 @@ const GROUPS = `
       ${latest('auth_method')} AS "authMethod", ${latest('request_id')} AS "requestId",
       bool_and(${isMended}) AS "isMended", bool_or(share = 'owner') AS "isMailed"
     FROM client_requests p JOIN clients c ON c.id = p.client_id
-    WHERE share <> 'tail' AND at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
+    WHERE at > $1 AND (p.client_id = $2 OR $2::text IS NULL)
       AND (c.owner_account_id = $3 OR $3::text IS NULL) AND (request_id = $4 OR $4::text IS NULL)
     GROUP BY c.id, ${EQUAL}`;
-
-const TAIL = `SELECT id, at, step, grant_type AS "grantType", error, cause, request_id AS "requestId"
-  FROM client_requests WHERE client_id = $1 AND at > $2 ORDER BY id DESC LIMIT $3`;
 
 /**
  * Adds the requests of clients that exist. Returns the owners of clients with a new problem, if no open problem of the
@@ -353,7 +257,7 @@ const ADD = `
 
 const TRIM = `
   WITH ranked AS (
-    SELECT id, client_id, step, share, share = 'tail' OR
+    SELECT id, client_id, step, share,
         row_number() OVER (PARTITION BY client_id, share, ${EQUAL} ORDER BY id DESC) <= ${MAX_EQUAL} AS is_shown
       FROM client_requests WHERE client_id = ANY($1)
   ), placed AS (

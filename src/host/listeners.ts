@@ -246,9 +246,8 @@ export function createDeparture() {
       {
         delayMs = 0,
         onClosed,
-        onUnreachable,
         timeoutFactor = 1,
-      }: { delayMs?: number; onClosed?: () => void; onUnreachable?: () => void; timeoutFactor?: number } = {},
+      }: { delayMs?: number; onClosed?: () => void; timeoutFactor?: number } = {},
     ): Promise<void> {
       if (delayMs > REUSE_MS) {
         phase = 'announced';
@@ -263,7 +262,7 @@ export function createDeparture() {
       );
       phase = 'closed';
       onClosed?.();
-      await closeWhenAnswered(servers, left, answers, DRAIN_LIMIT_MS * timeoutFactor, onUnreachable);
+      await closeWhenAnswered(servers, left, answers, DRAIN_LIMIT_MS * timeoutFactor);
     },
   };
 }
@@ -272,14 +271,12 @@ export function createDeparture() {
  * Closes the connections of servers whose ports are closed, and resolves when none is left. Idle connections are closed
  * when no more requests arrive (see `LINGER_MS`), and all other connections after `limitMs`.
  * @param left resolves when all connections are closed
- * @param onUnreachable called after each sweep that has closed the idle connections
  */
 async function closeWhenAnswered(
   servers: readonly Server[],
   left: Promise<unknown>,
   answers: Answers,
   limitMs: number,
-  onUnreachable: (() => void) | undefined,
 ): Promise<void> {
   let sweeps = 0;
   let isAsked = false;
@@ -300,7 +297,6 @@ async function closeWhenAnswered(
     sent = answers.sent;
     if (!hasCeased && sweeps < MAX_LINGERS) return;
     closeIdleConnections(servers, answers);
-    onUnreachable?.();
   }, LINGER_MS);
   await left;
   for (const server of servers) server.off('request', markAsked);

@@ -89,7 +89,7 @@ function createRegistries(
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
   const registries = createCommonRegistries({
     ...parts,
-    log: { warn: () => {}, debug: () => {} },
+    log: { warn: () => {} },
     issuer: settings.issuer,
     brandName: () => settings.brand.name,
     timeoutFactor: TIMEOUT_FACTOR,

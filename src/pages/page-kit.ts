@@ -1,6 +1,5 @@
 /** The functions that all pages need. A page receives its other dependencies as separate parameters. */
 import type { Context, Middleware, Next } from 'koa';
-import type { Texts } from '../texts/texts.ts';
 import type { FormSession, Notices, Visitor } from './page.ts';
 import type { Redraw } from './routes.ts';
 import type { Render } from './view-data.ts';
@@ -9,7 +8,6 @@ export interface PageKit {
   readonly render: Render;
   /** Returns a function that names rights in the user's language, with the operator's own texts if there are any. */
   rightsInWords(ctx: Context): (rights: readonly string[]) => string;
-  textsFor(ctx: Context): Texts;
   readonly notices: Notices;
   /** Returns the signed-in user, unless they need a stronger sign-in first. */
   visitorOf(ctx: Context): Promise<Visitor | undefined>;

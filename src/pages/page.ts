@@ -81,19 +81,6 @@ export async function visitorOf(ctx: Context, parts: VisitorParts): Promise<Visi
   return found && mayAct(found.standing) ? found : undefined;
 }
 
-/**
- * True if the session is still active and belongs to this account. Reads the store again, because an event stream may
- * be open longer than the session is active.
- */
-export async function isSignedInAs(
-  ctx: Context,
-  accountId: string,
-  { sessions, standings }: Pick<VisitorParts, 'standings'> & { readonly sessions: Pick<BrowserSessions, 'lookAgain'> },
-): Promise<boolean> {
-  const session = await sessions.lookAgain(ctx);
-  return session?.accountId === accountId && mayAct(await standings.of(session));
-}
-
 /** Returns the visitor that an earlier step of this request has found, if any. */
 export const foundVisitor = visitors.find;
 

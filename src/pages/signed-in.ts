@@ -10,7 +10,6 @@ import { requestState } from '../base/request-state.ts';
 import type { BrowserSessions } from '../provider/browser-sessions.ts';
 import { findForm, formOf, readForm } from '../provider/form.ts';
 import { byPassword, type Standings } from '../provider/standings.ts';
-import { textsFor } from '../texts/texts.ts';
 import type { ErrorPage } from './error-page/error-page.ts';
 import type { FormDrafts } from './forms/form-drafts.ts';
 import { LIMIT_FIELDS } from './forms/limit-form.ts';
@@ -147,9 +146,8 @@ export function createPageKit(parts: {
     if (!visitor) return askToSignIn(ctx);
     if (!isOpenTo(ctx, visitor)) return seeOther(ctx, STRONG_SIGN_IN);
     if (ctx.query.form !== undefined) await findTyped(ctx, visitor.account);
-    // Opening a page extends the session, even without JavaScript. An event stream does not extend it.
-    const isVisit = ctx.method === 'GET' && ctx.get('accept') !== 'text/event-stream';
-    if (isVisit) await sessions.keepAlive(ctx);
+    // Opening a page extends the session, even without JavaScript.
+    if (ctx.method === 'GET') await sessions.keepAlive(ctx);
     try {
       await next();
     } catch (error) {
@@ -259,7 +257,6 @@ export function createPageKit(parts: {
   return {
     render,
     rightsInWords: (ctx) => (rights) => parts.rightsInWords(rights, parts.languageOf(ctx, foundVisitor(ctx))),
-    textsFor: (ctx) => textsFor(parts.languageOf(ctx, foundVisitor(ctx))),
     notices,
     pageToClient,
     formSession: forms.formSession,

@@ -48,10 +48,10 @@ export function createBrowserSessions(parts: {
   /** The session that this request has stored: its cookie value is in the response, so the request's cookie differs. */
   const stored = requestState<SessionModel>('stored session');
   const found = requestState<Promise<SessionModel | undefined>>('found session');
-  const read = async (ctx: Context): Promise<SessionModel | undefined> => {
+  async function read(ctx: Context): Promise<SessionModel | undefined> {
     const session = (await provider.Session.get(ctx)) as SessionModel;
     return session.accountId ? session : undefined;
-  };
+  }
   function find(ctx: Context): Promise<SessionModel | undefined> {
     const session = found.find(ctx) ?? read(ctx);
     found.set(ctx, session);
@@ -122,9 +122,6 @@ export function createBrowserSessions(parts: {
       known.set(ctx, session);
       return session;
     },
-
-    /** Reads the session again, for responses (streams) that may last longer than the session. */
-    lookAgain: (ctx: Context) => read(ctx).then(activeFrom),
 
     /** Starts a session, and ends this browser's former one. @returns false if all sessions have ended meanwhile */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> {

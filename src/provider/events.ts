@@ -21,11 +21,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
     clientId: ctx.oidc.client?.clientId,
   });
 
-  provider.on('authorization.success', (ctx) => {
-    outcomes.authorizationIssued();
-    const { clientId, requestId } = about(ctx);
-    if (clientId !== undefined) requests.record({ clientId, requestId, step: 'authorize' });
-  });
+  provider.on('authorization.success', () => outcomes.authorizationIssued());
   provider.on('authorization.error', (ctx, error) => {
     outcomes.authorizationRefused(error.message);
     log.info({ ...about(ctx), error: error.message, cause: loggedCause(error) }, 'authorization refused');

@@ -46,7 +46,7 @@ import { createInteractions, restartOf } from './interactions.ts';
 import { introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
-import { recordRevocation, revocation, revokeCurrentToken } from './revocation.ts';
+import { revocation, revokeCurrentToken } from './revocation.ts';
 import { createSessionWrites } from './session-writes.ts';
 import { mayAct as isEnough, type Standings } from './standings.ts';
 import { storeAdapter } from './store-adapter.ts';
@@ -104,7 +104,7 @@ type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
 export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 
 export function createAuthorizationServer(parts: ProviderParts) {
-  const { settings, log, store, standings, createAttemptLimit, requests } = parts;
+  const { settings, log, store, standings, createAttemptLimit } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const keys = settings.secrets.tokenKeys;
@@ -182,8 +182,8 @@ export function createAuthorizationServer(parts: ProviderParts) {
       ...asked,
       maxPerClient: settings.limits.changeStreamsPerClient,
     }),
-    revocation: [recordRevocation(requests), ...revocation(asked)],
-    revokeCurrentToken: [recordRevocation(requests), ...revokeCurrentToken(asked)],
+    revocation: revocation(asked),
+    revokeCurrentToken: revokeCurrentToken(asked),
     interactions,
     sessions,
     authorizations,

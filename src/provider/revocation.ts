@@ -8,7 +8,6 @@ import { isFromBeforeRenewal } from '../authorizations/token-formats.ts';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
 import { requestOrigin } from '../base/request-state.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import type { ClientRequests } from '../clients/client-requests.ts';
 import { authenticatedClient, type ClientAuthentication } from './client-authentication.ts';
 import { allowPages, isFromPage, requireOwnPage } from './cross-origin.ts';
 import type { FailureLimits } from './failure-limits.ts';
@@ -100,26 +99,6 @@ async function findToken(
       const why = { cause: 'client_revoked', actor: 'client', origin: requestOrigin(ctx) } as const;
       await endings.end({ authorization, ...why });
     },
-  };
-}
-
-/** The first step of both routes: reports the request and its outcome to the client's owner. */
-export function recordRevocation(requests: Pick<ClientRequests, 'record'>): Step {
-  return async function noteRequest(ctx, next) {
-    const record = (refused?: OAuthError): void => {
-      const { clientId, requestId } = ctx.state;
-      if (clientId === undefined) return;
-      const refusal = refused && { error: refused.code, cause: refused.description };
-      requests.record({ clientId, requestId, step: 'revoke', ...refusal });
-    };
-    try {
-      const answer = await next();
-      record();
-      return answer;
-    } catch (error) {
-      if (error instanceof OAuthError) record(error);
-      throw error;
-    }
   };
 }
 

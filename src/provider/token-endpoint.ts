@@ -30,7 +30,7 @@ const GRANT_TYPES: Record<Client['kind'], readonly string[]> = {
 };
 
 export function tokenEndpoint(parts: TokenEndpointParts): Step[] {
-  const { authentication, outcomes, requests, lastUsed } = parts;
+  const { authentication, outcomes, lastUsed } = parts;
   return [
     allowPages,
     async function tellRefusal(ctx, next) {
@@ -52,8 +52,6 @@ export function tokenEndpoint(parts: TokenEndpointParts): Step[] {
       const body = await grant(parts, client, form, ctx);
       outcomes.tokenIssued(grantType);
       lastUsed.record('client', client.id);
-      const { requestId } = ctx.state;
-      requests.record({ clientId: client.id, requestId, step: 'token', grantType });
       // RFC 6749 §5.1 requires this header.
       return { headers: { Pragma: 'no-cache' }, body };
     },

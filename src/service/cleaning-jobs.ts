@@ -61,7 +61,6 @@ export function cleaningJobs(parts: {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_requests: clientRequests.removeExpired,
-    client_hours: clientRequests.removeOldCounts,
     client_networks: clientNetworks.removeExpired,
     network_mails: mailNetworks,
     api_keys: apiKeys.removeExpired,

@@ -23,7 +23,6 @@ import { createClientNetworks } from '../clients/client-networks.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests, type MailedOwner } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
-import { createRequestStreams } from '../clients/request-streams.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createLastUsed } from '../storage/last-used.ts';
 import type { Database } from '../storage/queries.ts';
@@ -38,7 +37,7 @@ export function createCommonRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  readonly log: Pick<Logger, 'warn' | 'debug'>;
+  readonly log: Pick<Logger, 'warn'>;
   readonly issuer: string;
   /** A function, because a reload can change the name. */
   readonly brandName: () => OwnText;
@@ -97,7 +96,6 @@ export function createCommonRegistries(parts: {
     clientStandings: createClientStandings(parts),
     clientRequests,
     clientNetworks,
-    requestStreams: createRequestStreams({ requests: clientRequests, changes }),
     lastUsed,
     /** Writes queued data and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {

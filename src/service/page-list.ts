@@ -22,7 +22,7 @@ import { errorReferencePage } from '../pages/error-reference.ts';
 import { createConsentSteps } from '../pages/interaction/consent.ts';
 import { interactionPage } from '../pages/interaction/interaction.ts';
 import { languagePage } from '../pages/language.ts';
-import { clientPage, clientRequestsPage } from '../pages/oauth-clients/client.ts';
+import { clientPage } from '../pages/oauth-clients/client.ts';
 import { connectPage } from '../pages/oauth-clients/connect.ts';
 import { deleteClientPage } from '../pages/oauth-clients/delete.ts';
 import { clientLinksPage } from '../pages/oauth-clients/links.ts';
@@ -36,7 +36,6 @@ import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
 import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
 import { createClientTestRunner } from '../pages/oauth-clients/test-run.ts';
 import { organizationsPage } from '../pages/organizations/organizations.ts';
-import { isSignedInAs } from '../pages/page.ts';
 import type { PageKit } from '../pages/page-kit.ts';
 import { passkeysPage } from '../pages/passkeys/passkeys.ts';
 import { forgotPasswordPage } from '../pages/password/forgot-password.ts';
@@ -113,7 +112,6 @@ export function listPages(parts: {
     clientListPage({ ...all, limit }),
     newClientPage({ ...all, limit }),
     clientPage(own),
-    clientRequestsPage({ ...own, isStillSignedIn: (ctx, accountId) => isSignedInAs(ctx, accountId, all) }),
     connectPage(own),
     clientSettingsPage(own),
     clientSecretsPage(own),

@@ -86,7 +86,7 @@ export async function startService(given: ServiceParts) {
     maxCached: settings.storage.rememberedPeople,
   });
   opened.defer(() => registries.close());
-  const { revocations, requestStreams } = registries;
+  const { revocations } = registries;
   const isSeeded = settings.demo && (await seedDemo({ database, clock }));
 
   await revocations.keepEndsFor(settings.tokens.refreshTokenSeconds);
@@ -176,7 +176,6 @@ export async function startService(given: ServiceParts) {
     await revocations.keepEndsFor(next.tokens.refreshTokenSeconds);
     current.replace(next);
     changes.announceEverything();
-    requestStreams.reopen();
     await heartbeat.beat();
   }
 
@@ -218,10 +217,7 @@ export async function startService(given: ServiceParts) {
     opened,
     handle: (request, response) => current.application.handle(request, response),
     handleOperators: operatorsHost.handle,
-    endStreams() {
-      changeStreams.end();
-      requestStreams.end();
-    },
+    endStreams: changeStreams.end,
     async onOpen() {
       isListening = true;
       await heartbeat.beat();
@@ -262,8 +258,6 @@ export async function startService(given: ServiceParts) {
         delayMs: shutdownDelayMs(),
         // From now on, readers can open their next stream only at another node, if there is one.
         onClosed: () => changeStreams.leave(database.embedded ? 0 : HANDOVER_MS),
-        // Do this only now, because a browser whose reconnection is refused never tries again.
-        onUnreachable: () => requestStreams.reopen(),
       };
       await departure.leave(everyone, leaving);
     },

@@ -15,7 +15,6 @@ import type { Accounts } from '../../src/changes/accounts.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
 import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
-import { createClientCounts } from '../../src/clients/client-counts.ts';
 import { createClientNetworks } from '../../src/clients/client-networks.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
@@ -308,21 +307,16 @@ onPostgres('concurrent changes', (open) => {
     const [kept, deleted] = await Promise.all(times(2, async () => (await clients.add(partner)).client));
     if (!kept || !deleted) throw new Error('no clients');
     const networks = createClientNetworks({ ...parts, log });
-    const counts = createClientCounts({ ...parts, log });
-    for (const client of [kept, deleted]) {
-      networks.record(client, '203.0.113.7');
-      counts.add(client.id, 'refreshes');
-    }
+    for (const client of [kept, deleted]) networks.record(client, '203.0.113.7');
     const { works } = await database.transaction(async (tx) => {
       await tx.query('DELETE FROM clients WHERE id = $1', [deleted.id]);
-      const works = [networks.flush(), counts.lastDay(kept.id)];
+      const works = [networks.flush()];
       await eventually(() => expectWaiting(database, works.length));
       return { works };
     });
     await Promise.all(works);
     expect((await networks.list(kept)).map(({ network }) => network)).to.deep.equal(['203.0.113.0/24']);
-    expect(await counts.lastDay(kept.id)).to.deep.equal({ refreshes: 1, refusals: 0 });
-    await Promise.all([networks.close(), counts.close()]);
+    await networks.close();
   });
 
   it('an edit of a client does not delay what is recorded about the client meanwhile', async () => {

@@ -18,10 +18,9 @@ describe('recent problems of a client', () => {
   const clock = () => now;
   const database = testDatabase();
   // As on a running node, where the client of a request is cached.
-  const changes = { ...silentChangeFeed, isLive: true };
-  const registry = createClientRegistry({ database, changes, clock });
+  const registry = createClientRegistry({ database, changes: { ...silentChangeFeed, isLive: true }, clock });
   let problems: ClientRequests;
-  const parts = { database, changes, clients: registry, clock, log };
+  const parts = { database, clients: registry, clock, log };
   let client: Client;
 
   beforeEach(async () => {
@@ -205,44 +204,6 @@ describe('recent problems of a client', () => {
     }
     problems.record(problem('req_real'));
     expect(await requestIds()).to.deep.equal(['req_real']);
-  });
-
-  it('refreshes and refusals are counted by the hour, for real clients only, and deleted after two days', async () => {
-    const refreshed = { clientId: client.id, step: 'token', grantType: 'refresh_token', requestId: 'req_1' } as const;
-    const hours = () => database.query('SELECT hour, refreshes FROM client_hours WHERE client_id = $1', [client.id]);
-    now = Date.parse('2031-03-03T04:05:06.789Z');
-    for (const step of [0, 0, 30 * 60_000, 60 * 60_000]) {
-      now += step;
-      problems.record(refreshed);
-      problems.record(problem('req_2', { clientId: `gate_ci_${'x'.repeat(24)}` }));
-      await problems.lastDay(client.id);
-    }
-    problems.record(problem('req_3'));
-    expect(await problems.lastDay(client.id)).to.deep.equal({ refreshes: 4, refusals: 1 });
-    expect(await hours()).to.have.deep.members([
-      { hour: new Date('2031-03-03T04:00:00Z'), refreshes: 3 },
-      { hour: new Date('2031-03-03T05:00:00Z'), refreshes: 1 },
-    ]);
-    now += 2 * DAY;
-    await problems.removeOldCounts(1_000);
-    expect(await hours()).to.deep.equal([]);
-  });
-
-  it('what two nodes count of the same clients at the same time is added, in any order of the clients', async () => {
-    const other = (await registry.add(machine)).client;
-    const nodes = [problems, createClientRequests(parts)];
-    for (let round = 0; round < 20; round += 1) {
-      for (const [place, node] of nodes.entries()) {
-        for (const clientId of place === 0 ? [client.id, other.id] : [other.id, client.id]) {
-          node.record({ clientId, step: 'token', grantType: 'refresh_token', requestId: 'req_1' });
-        }
-      }
-      await Promise.all(nodes.map((node) => node.lastDay(client.id)));
-    }
-    await Promise.all(nodes.map((node) => node.close()));
-    for (const { id } of [client, other]) {
-      expect(await createClientRequests(parts).lastDay(id)).to.deep.equal({ refreshes: 40, refusals: 0 });
-    }
   });
 
   it('recorded problems contain no token, no secret, and no text that cannot be stored', async () => {

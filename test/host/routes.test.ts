@@ -15,9 +15,9 @@ GET /oauth/introspect/changes: readOAuthForm requireClient refuseOthers openStre
 GET /oauth/verify: requireProxy answerVerification
 POST /oauth/token: allowPages tellRefusal requireContentType readOAuthForm requireClient issueTokens
 OPTIONS /oauth/token: preflight
-POST /oauth/token/revoke: noteRequest allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
+POST /oauth/token/revoke: allowPages challengeRefused readForm refuseTokenParameter requireBearer revoke
 OPTIONS /oauth/token/revoke: preflight
-POST /oauth/revoke: noteRequest allowPages readOAuthForm requireRevokingClient revokeToken
+POST /oauth/revoke: allowPages readOAuthForm requireRevokingClient revokeToken
 OPTIONS /oauth/revoke: preflight
 POST /oauth/token/refresh: refuseOtherBodies readForm refuseOAuth requireSameOrigin keepAlive
 OPTIONS /.well-known/oauth-authorization-server: preflight
@@ -115,7 +115,6 @@ describe('routes', () => {
   it('a page of the profile ends with `show`, except for these', () => {
     const others = under('/profile').filter((row) => /^GET (?!.* show$)/.test(row));
     expect(others.map((row) => row.replace(/^GET \/profile(\S+): .* /, '$1 '))).to.deep.equal([
-      '/oauth-clients/:id/requests openStream',
       '/oauth-clients/test/callback finish',
       '/oauth-clients/:id/test/join/:organization backToTest',
       '/oauth-clients/:id/test/leave/:organization backToTest',
@@ -136,12 +135,12 @@ describe('routes', () => {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;
     }
     expect(counts).to.deep.equal({
-      requireSignedIn: 92,
+      requireSignedIn: 91,
       requireFormToken: 38,
       requireOwnForm: 38,
       requireRecentSignIn: 31,
       requireSubject: 28,
-      requireOwnClient: 30,
+      requireOwnClient: 29,
       requireAdmin: 15,
       requireAnotherSecret: 2,
       requireRenewable: 2,

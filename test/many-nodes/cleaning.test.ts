@@ -37,16 +37,16 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
     );
     const old = new Date('2001-01-01');
     const parts = { clock: systemClock, log: pino({ level: 'silent' }) };
-    const { clients, changes } = on.service;
+    const { clients } = on.service;
     await here.transaction(async (tx) => {
       // This node has removed the entries, but has not committed yet when the other node starts.
       expect(await createActivity({ ...parts, database: tx }).removeOlderThan(old, 10)).to.equal(10);
       expect(await createActivity({ ...parts, database: there }).removeOlderThan(old, 20)).to.equal(10);
     });
     await here.transaction(async (tx) => {
-      const removing = createClientRequests({ ...parts, clients, changes, database: { ...here, ...tx } });
+      const removing = createClientRequests({ ...parts, clients, database: { ...here, ...tx } });
       expect(await removing.removeExpired(10)).to.equal(10);
-      const other = createClientRequests({ ...parts, clients, changes, database: there });
+      const other = createClientRequests({ ...parts, clients, database: there });
       expect(await other.removeExpired(20)).to.equal(10);
     });
   });

@@ -100,9 +100,6 @@ const tables = (popular: string, heavy: string, owner: string): string[][] => [
       SELECT ${client(`1 + n % ${CLIENTS}`)}, ${ago('n', 'second')}, 'token', 'invalid_grant',
           'cause ' || n % 7, 'basic', ${request('n')}, 'client'
         FROM generate_series(1, ${CLIENTS * 25}) AS n`,
-    `INSERT INTO client_hours (client_id, hour, refreshes, refusals)
-      SELECT ${client(`1 + n % ${CLIENTS}`)}, date_trunc('hour', now()) - n / ${CLIENTS} * interval '1 hour', 9, 1
-        FROM generate_series(0, ${CLIENTS * 24} - 1) AS n`,
   ],
   [
     // One client that everyone uses, one that `ENDED` users have left, and the rest.

@@ -20,7 +20,7 @@ import { fill, IDS } from './year-five-data.ts';
 const MAX_ROWS = 21_000;
 
 /** Event streams, which do not end. */
-const STREAMS = ['/oauth/introspect/changes', '/profile/oauth-clients/:id/requests'];
+const STREAMS = ['/oauth/introspect/changes'];
 
 const { account, organization, warehouse, client, leftClient } = IDS;
 const UNKNOWN_KEY = 'key_unknown000000000';

@@ -14,7 +14,7 @@ export async function recordedProblems(
   const rows = await on.database.query<ClientProblem>(
     `SELECT at, step, error, cause, redirect_uri AS "redirectUri", scope,
         auth_method AS "authMethod", request_id AS "requestId"
-      FROM client_requests WHERE client_id = $1 AND share <> 'tail' ORDER BY id DESC`,
+      FROM client_requests WHERE client_id = $1 ORDER BY id DESC`,
     [clientId],
   );
   return rows.map((row) => {

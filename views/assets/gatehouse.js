@@ -19,7 +19,6 @@ for (const element of document.querySelectorAll('time[datetime]')) showLocally(e
 forgetSecrets(document.querySelectorAll('[data-secret], [data-forget]'));
 for (const menu of document.querySelectorAll('.account')) closeByItself(menu);
 warnOfUncopied(document.querySelectorAll('[data-secret], [data-forget]'));
-for (const list of document.querySelectorAll('[data-requests]')) showRequests(list);
 for (const form of document.querySelectorAll('form[data-unsaved]')) warnOfUnsaved(form);
 offerPasskeys(document.querySelectorAll('form[data-passkey], form[data-passkey-made]'));
 
@@ -140,9 +139,7 @@ function showLocally(element) {
   const isValue = parent.matches('.log-when') || (parent.matches('dd') && parent.textContent.trim() === inUtc);
   element.title = `${format({ dateStyle: 'full', timeStyle: 'long' })} (${inUtc})`;
   const exact = format({ dateStyle: 'medium', timeStyle: 'short' });
-  if (element.dataset.field === 'time') {
-    element.textContent = format({ timeStyle: 'medium' });
-  } else if (isValue) {
+  if (isValue) {
     const forReaders = document.createElement('span');
     forReaders.className = 'unseen';
     forReaders.textContent = ` (${exact})`;
@@ -197,71 +194,6 @@ function warnOfUncopied(elements) {
   window.addEventListener('beforeunload', (event) => {
     if (!isCopied) event.preventDefault();
   });
-}
-
-/** Adds requests from the stream at `data-requests` to the list while the page is visible. */
-function showRequests(list) {
-  const most = 50;
-  const state = document.querySelector('[data-live]');
-  const template = document.getElementById('request');
-  let source;
-  let announcedAt = -Infinity;
-
-  const { textContent: reload, dataset } = state;
-  const say = (sentence) => {
-    state.textContent = sentence;
-  };
-  const stop = () => {
-    source?.close();
-    source = undefined;
-  };
-  function start() {
-    if (source) return;
-    source = new EventSource(list.dataset.requests);
-    source.onopen = () => say(dataset.live);
-    source.onmessage = ({ data }) => show(JSON.parse(data));
-    // The stream ended or was refused. The browser reconnects only after a lost connection.
-    source.onerror = () => say(reload);
-    source.addEventListener('problems', ({ data }) => {
-      const badge = document.querySelector('[data-problems]');
-      badge.firstElementChild.textContent = data;
-      badge.hidden = data === '0';
-    });
-    source.addEventListener('over', () => {
-      stop();
-      say(reload);
-    });
-  }
-  function show(request) {
-    // The page may already have been rendered with this request.
-    for (const { textContent } of list.querySelectorAll('[data-field=requestId]')) {
-      if (textContent === request.requestId) return;
-    }
-    const item = template.content.cloneNode(true);
-    for (const field of item.querySelectorAll('[data-field]')) {
-      field.textContent = request[field.dataset.field];
-    }
-    const time = item.querySelector('time');
-    time.dateTime = request.at.iso;
-    showLocally(time);
-    const outcome = item.querySelector('[data-field=outcome]');
-    outcome.classList.toggle('removed', request.isRefused);
-    outcome.classList.toggle('added', !request.isRefused);
-    if (request.isUse) document.querySelector('[data-last-used]').replaceChildren(time.cloneNode(true));
-    list.prepend(item);
-    while (list.children.length > most) list.lastElementChild.remove();
-    // Announce at most one request in five seconds, so that a screen reader can read it.
-    if (performance.now() - announcedAt < 5_000) return;
-    announcedAt = performance.now();
-    announce(`${request.step}: ${request.outcome}`);
-  }
-
-  // A browser opens few connections to one host, so hidden pages use none.
-  const follow = () => (document.visibilityState === 'visible' ? start() : stop());
-  document.addEventListener('visibilitychange', follow);
-  window.addEventListener('pagehide', stop);
-  window.addEventListener('pageshow', follow);
-  follow();
 }
 
 /** Asks for confirmation before the user leaves a page with unsent changes in its form. */

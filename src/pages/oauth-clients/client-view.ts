@@ -1,9 +1,7 @@
 /** The view data of the pages about one client. */
 import type { Message, Text } from '../../base/message.ts';
-import type { ClientDay } from '../../clients/client-counts.ts';
 import type { Moment } from '../words/moment.ts';
 import type { ReachedOrganization } from '../words/reached.ts';
-import type { shownRequest } from './client.ts';
 import type { ClientFormView } from './client-form.ts';
 import type { ConnectionView, environmentAround } from './connect.ts';
 import type { OwnClientPages } from './own-client.ts';
@@ -28,7 +26,6 @@ declare module '../view-data.ts' {
         readonly verified: Moment | undefined;
         /** True if users approve the client. */
         readonly isForPeople: boolean;
-        readonly lastDay: ClientDay;
       };
       readonly secretsUrl: string;
       readonly connectUrl: string;
@@ -42,9 +39,6 @@ declare module '../view-data.ts' {
             readonly others: number;
           }
         | undefined;
-      /** The latest requests, newest first. */
-      readonly requests: readonly ReturnType<ReturnType<typeof shownRequest>>[];
-      readonly requestsUrl: string;
     };
     readonly 'oauth-client-connect': ClientPage &
       ConnectionView & {

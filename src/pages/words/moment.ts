@@ -16,9 +16,6 @@ export function toMoment(time: Date): Moment {
   return { iso, text: `${DAY.format(time)}, ${iso.slice(11, 16)} UTC` };
 }
 
-/** Returns a text such as `04:23:10 UTC`. */
-export const timeOfDay = (time: Date): string => `${time.toISOString().slice(11, 19)} UTC`;
-
 export const momentOrNothing = (time: Date | null | undefined): Moment | undefined =>
   time ? toMoment(time) : undefined;
 

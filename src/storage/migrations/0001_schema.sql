@@ -559,36 +559,25 @@ create table erased_people (
   after_id bigint not null default 0 -- The id of the last erased entry; 0 before the first one.
 );
 
--- A row is a request of a client, which its owner sees for a few days: a refused one, or one that was sent while the
--- owner watched.
+-- A row is a refused request of a client, which its owner sees for a few days.
 create table client_requests (
   id bigint generated always as identity primary key,
   client_id text not null references clients on delete cascade,
   at timestamptz not null,
-  step text not null check (step in ('authorize', 'token', 'revoke')),
+  step text not null check (step in ('authorize', 'token')),
   grant_type text,
-  error text, cause text, -- Null if the request succeeded.
+  error text not null, cause text not null,
   redirect_uri text, -- As the client sent it, without the values of its query; null if the client sent none.
   -- Null at the authorize step, where no client authenticates.
   auth_method text check (auth_method in ('basic', 'body', 'both', 'none')),
   scope text, -- As the client sent it; null if the client sent none.
   request_id text not null,
   -- Requests displace only those with the same share (see `Share` in clients/client-requests.ts).
-  share text not null check (share in ('owner', 'client', 'stranger', 'tail'))
+  share text not null check (share in ('owner', 'client', 'stranger'))
 );
 create index client_requests_client_id on client_requests (client_id, id desc);
 create index client_requests_at on client_requests (at);
 create index client_requests_request_id on client_requests (request_id);
-
--- A row has the numbers of a client's requests in the hour that begins at `hour`.
-create table client_hours (
-  client_id text not null references clients on delete cascade,
-  hour timestamptz not null,
-  refreshes integer not null, -- Refreshes that were answered with tokens.
-  refusals integer not null, -- Refused requests that may be problems of the client.
-  primary key (client_id, hour)
-);
-create index client_hours_hour on client_hours (hour);
 
 -- A row is a network from which a secret of a client was used: 24 bits of IPv4, 48 bits of IPv6.
 create table client_networks (

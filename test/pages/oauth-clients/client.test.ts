@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { operatorFor } from '../../operator/run-operator.ts';
-import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../../support/oauth.ts';
+import type { TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import {
@@ -42,19 +42,6 @@ describe('the page of an OAuth client', () => {
     const shown = await owner.follow(await owner.send(`${path}/rotate-secret`));
     return shownOn(shown).secret;
   }
-
-  it('the page of a client counts its refreshes and refused requests of the last 24 hours, also more than are kept', async () => {
-    const counted = async () => /Last 24 hours (.*?) refused/.exec(textOf((await owner.get(path)).html))?.[1];
-    expect(await counted()).to.equal('0 refreshes, 0');
-    const redirect = await owner.authorize(authorizationUrl(on.issuer, client), on.seeded.person);
-    const code = redirect.searchParams.get('code') ?? '';
-    let token = `${(await exchangeCode(on.issuer, client, code)).body.refresh_token}`;
-    for (let times = 0; times < 3; times += 1) {
-      token = `${(await refresh(on.issuer, client, token)).body.refresh_token}`;
-    }
-    for (let times = 0; times < 8; times += 1) await exchangeCode(on.issuer, client, 'no code');
-    expect(await counted()).to.equal('3 refreshes, 8');
-  });
 
   it('only yes and no change whether a client always asks; a form without the choice changes nothing', async () => {
     const asks = async () => (await stored())?.alwaysAsks;
