@@ -53,20 +53,13 @@ export function callerContext(introspector: Introspector) {
     readonly raw: unknown;
   }): Promise<{ caller: Caller } | GraphqlHttpAnswer> {
     // Use Node's own request: it shows a second Authorization header, which graphql-http hides.
-    const { caller, refusal } = await introspector.identify({
-      ...request,
-      ...rawHeadersOf(request.raw),
-    });
+    const raw = request.raw as ReceivedRequest | undefined;
+    const { caller, refusal } = await introspector.identify({ ...request, rawHeaders: raw?.rawHeaders });
     if (!refusal) return { caller };
     const { status, headers, body } = refusal;
-    return [body, { status, statusText: STATUS_CODES[status] ?? '', headers: { ...headers } }];
+    return [body, { status, statusText: String(STATUS_CODES[status]), headers: { ...headers } }];
   };
 }
-
-const rawHeadersOf = (raw: unknown): Pick<ReceivedRequest, 'rawHeaders'> =>
-  typeof raw === 'object' && raw !== null && 'rawHeaders' in raw && Array.isArray(raw.rawHeaders)
-    ? { rawHeaders: raw.rawHeaders }
-    : {};
 
 /**
  * For any other server that provides Node's request or the Request of fetch.
@@ -207,7 +200,8 @@ export function useCaller(introspector: Introspector) {
 
 /** Yoga masks errors that have an original error, but the caller should see the refusal. */
 function unmask({ result }: { readonly result: object }): void {
-  for (const error of 'errors' in result && Array.isArray(result.errors) ? result.errors : []) {
+  const { errors = [] } = result as { readonly errors?: readonly { originalError?: unknown }[] };
+  for (const error of errors) {
     if (error.originalError instanceof CallerRefused) error.originalError = undefined;
   }
 }

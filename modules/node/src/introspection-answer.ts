@@ -191,7 +191,7 @@ export class IntrospectionFailure extends Error {
     message: string,
     options: { cause?: unknown; retryAfterSeconds?: number | undefined } = {},
   ) {
-    super(message, 'cause' in options ? { cause: options.cause } : {});
+    super(message, options);
     this.name = 'IntrospectionFailure';
     this.reason = reason;
     this.retryAfterSeconds = options.retryAfterSeconds;

@@ -15,7 +15,7 @@ export interface IntrospectionEndpoint {
    * Opens the stream of changes, on a separate connection.
    *
    * @param after the position after which changes are repeated first. Default: none are.
-   * @returns a function that ends the stream; the listener is not called afterwards.
+   * @returns a function that ends the stream; the listener may still be called afterwards.
    */
   listen(to: StreamListener, after?: string): () => void;
   /** Closes the connections that are kept open. */
@@ -115,7 +115,6 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
     },
 
     listen({ onOpen, onText, onEnd }, after) {
-      let isStopped = false;
       const changes = changesOf(url);
       const request = open(changes, {
         headers: {
@@ -127,12 +126,10 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         agent: new Agent(),
       });
       const stop = (): void => {
-        isStopped = true;
         clearTimeout(opening);
         request.destroy();
       };
       const end = (failure: IntrospectionFailure): void => {
-        if (isStopped) return;
         stop();
         onEnd(failure);
       };
@@ -151,7 +148,7 @@ export function createIntrospectionEndpoint(options: EndpointOptions): Introspec
         if (!isEventStream(response.headers['content-type'])) return end(noEventStream(changes));
         onOpen();
         response.setEncoding('utf8');
-        response.on('data', (text: string) => void (isStopped || onText(text)));
+        response.on('data', onText);
         response.on('error', (error: NodeJS.ErrnoException) => end(unreachable(url, error)));
         response.on('end', () => end(ended(changes)));
       });

@@ -72,7 +72,7 @@ export class KnownCaller {
     const expiry = this.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
     const left = Math.min(expiry, this.#settles ?? expiry) - this.#clock();
     if (left <= 0) this.end();
-    else if (left < Number.POSITIVE_INFINITY) {
+    else {
       const delay = Math.min(left, MAX_TIMER_DELAY);
       this.#timer = setTimeout(() => this.#endInTime(), delay).unref();
     }

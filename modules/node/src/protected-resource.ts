@@ -26,7 +26,7 @@ export function protectedResourceMetadata(parts: {
 }): ProtectedResource {
   const { resource, issuer } = parts;
   const address = URL.canParse(resource) ? new URL(resource) : undefined;
-  if (!address || !/^https?:$/.test(address.protocol) || resource.includes('#')) {
+  if (!address || !['http:', 'https:'].includes(address.protocol) || resource.includes('#')) {
     throw new TypeError('resource must be an http or https URL without a fragment');
   }
   // RFC 9728 §3.1: insert the well-known path between host and path; omit a path of only a slash.

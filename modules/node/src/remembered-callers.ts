@@ -50,8 +50,8 @@ export function createRememberedCallers(parts: {
     remembered.delete(entry.token);
     for (const name of namesOf(entry.caller)) {
       const found = named.get(name);
-      if (found instanceof Set) found.delete(entry);
-      if (found === entry || (found instanceof Set && found.size === 0)) named.delete(name);
+      if (found instanceof Set && found.size > 1) found.delete(entry);
+      else named.delete(name);
     }
     entry.caller.end();
   }
@@ -97,7 +97,6 @@ export function createRememberedCallers(parts: {
   /** Returns the latest change of any id in the caller's answer. */
   function lastChange(caller: KnownCaller): Moment {
     let last = unnamed;
-    if (changed.size === 0) return last;
     for (const name of namesOf(caller)) {
       const change = changed.get(name);
       if (change && change.changes > last.changes) last = change;
@@ -160,16 +159,18 @@ export function createRememberedCallers(parts: {
       const caller = same?.caller ?? callerOf(token, fields);
       const change = lastChange(caller);
       if (before && !same) remove(before);
-      const use = useOf(asked, change);
-      if (use === 'drop') {
+      // The answer may not contain a change that happened after the request.
+      if (asked.changes < change.changes) {
         caller.end();
         return caller;
       }
-      caller.isVouchedFor(use === 'keep' ? undefined : change.at + SETTLING);
+      const settlesAt = change.at + SETTLING;
+      const isSettled = asked.at >= settlesAt;
+      caller.isVouchedFor(isSettled ? undefined : settlesAt);
       const expiry = caller.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
       const times = {
         since: asked.at,
-        until: use === 'keep' ? Math.min(asked.at + maxAgeMs, expiry) : asked.at,
+        until: isSettled ? Math.min(asked.at + maxAgeMs, expiry) : asked.at,
         dueAt: asked.at + maxAgeMs * (LATEST_DUE - Math.random() / 2),
       };
       if (same) Object.assign(same, times);
@@ -241,13 +242,6 @@ interface Remembered {
   /** When to introspect again, in the background. */
   dueAt: number;
   usedAt: number;
-}
-
-/** Returns whether to use an answer for later calls, only for its signal, or for no later call. */
-function useOf(asked: Moment, change: Moment): 'keep' | 'ask again' | 'drop' {
-  // The answer may not contain a change that happened after the request.
-  if (asked.changes < change.changes) return 'drop';
-  return asked.at < change.at + SETTLING ? 'ask again' : 'keep';
 }
 
 /** Returns true if the answer may be renewed: the service records each introspection as a use of the token. */

@@ -69,7 +69,9 @@ describe('a GraphQL API that identifies its callers', () => {
     expect([mayReach(caller, id, 'read'), mayReach(caller, id, 'write')]).to.deep.equal([true, true]);
     for (const unreached of [foreign.id, 'wh_unknown']) {
       expect(mayReach(caller, unreached, 'read')).to.equal(false);
-      expect(() => requireRight(caller, unreached, 'read')).to.throw(CallerRefused);
+      expect(() => requireRight(caller, unreached, 'read'))
+        .to.throw(CallerRefused)
+        .with.property('name', 'CallerRefused');
     }
     requireRight(caller, id, 'write');
   });
@@ -98,6 +100,8 @@ describe('a GraphQL API that identifies its callers', () => {
     expect(answer.headers.get('www-authenticate')).to.equal(
       'Bearer error="insufficient_scope", error_description="the right to manage is required for this"',
     );
+    // Koa shows the message of an error only if the error allows that.
+    expect(await answer.text()).to.equal('the right to manage is required for this');
   });
 
   it('an API sends the request that RFC 7662 defines, and sends it to introspectionEndpoint if that is set', async () => {

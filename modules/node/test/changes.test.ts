@@ -1,15 +1,20 @@
 /** What the vectors of a change stream and of the cache do not say: requests, failures, repeated changes, and exact times. */
 import type { ServerResponse } from 'node:http';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createTestClock, type TestClock } from '../../../test/support/clock.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import type { CallerFields } from '../src/caller.ts';
+import { createChangeStream } from '../src/change-stream.ts';
+import { IntrospectionFailure } from '../src/introspection-answer.ts';
+import type { StreamListener } from '../src/introspection-endpoint.ts';
 import { createRememberedCallers } from '../src/remembered-callers.ts';
 import type { FailureReason, Identified, Introspector } from '../src/resource-server.ts';
 import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 
 const [ADA, BOB, CARL] = [`${TOKEN}ada`, `${TOKEN}bob`, `${TOKEN}carl`];
-const EVENTS = { 'content-type': 'text/event-stream; charset=utf-8' };
+/** In other letters, with a blank and a parameter, which is all the same. */
+const EVENTS = { 'content-type': 'Text/Event-Stream ; charset=utf-8' };
 const BEAT = ':\n\n';
 
 describe('the stream of changes of an API', () => {
@@ -20,7 +25,6 @@ describe('the stream of changes of an API', () => {
   /** The `Last-Event-ID` of each request for a stream. */
   let positions: unknown[];
   let revoked: Set<string>;
-  let held: Promise<void>;
   let time: TestClock;
   let passed: number;
   let api: Introspector;
@@ -38,7 +42,6 @@ describe('the stream of changes of an API', () => {
       const caller = { token_type: 'Bearer', client_id: 'gate_ci_a', sub: `acc_${name}` };
       const active = !revoked.has(token);
       const body = { ...caller, iss: service.origin, organizations: [], active };
-      await held;
       return answering(body)(answer, form, asked);
     });
   });
@@ -48,7 +51,6 @@ describe('the stream of changes of an API', () => {
     streams = [];
     positions = [];
     revoked = new Set();
-    held = Promise.resolve();
     time = createTestClock();
     passed = 0;
     // The test decides how long a silence lasts, however slow the machine is.
@@ -94,17 +96,14 @@ describe('the stream of changes of an API', () => {
     await eventually(() => expect(signal.aborted).to.equal(true));
   }
 
-  for (const type of [undefined, 'text/html', 'application/json', 'text/event-streams']) {
-    it(`a change stream with the content type ${type} is not trusted, and no caller is cached`, async () => {
-      const headers = type === undefined ? {} : { 'content-type': type };
-      begin = (stream) => stream.writeHead(200, headers).write(BEAT);
-      open();
-      await eventually(() => expect(failures).to.deep.include('malformed_answer'));
-      await expectAsked(ADA);
-      begin = (stream) => stream.writeHead(200, EVENTS).write(BEAT);
-      await remember(ADA);
-    });
-  }
+  it('a change stream with another content type is not trusted, and no caller is cached', async () => {
+    begin = (stream) => stream.writeHead(200, { 'content-type': 'text/event-streams' }).write(BEAT);
+    open();
+    await eventually(() => expect(failures).to.deep.include('malformed_answer'));
+    await expectAsked(ADA);
+    begin = (stream) => stream.writeHead(200, EVENTS).write(BEAT);
+    await remember(ADA);
+  });
 
   /** Ends the stream after this position, and waits for the next, which begins with this text. */
   async function reopen(position: string, beginning: string): Promise<void> {
@@ -131,12 +130,29 @@ describe('the stream of changes of an API', () => {
     expect((await identify(CARL)).caller?.signal?.aborted).to.equal(false);
   });
 
-  it('a refused stream is reported as one, with its status', async () => {
-    const messages: string[] = [];
-    begin = (stream) => stream.writeHead(503).end();
-    const onFailure = ({ message }: Error) => void messages.push(message);
-    api = introspectorOf(API, { issuer: service.origin, live: true, onFailure });
-    await eventually(() => expect(messages[0]).to.equal('the change stream answered with status 503'));
+  it('the operator of an API reads why it has no stream', async () => {
+    const refused = (status: number) => (stream: ServerResponse) => stream.writeHead(status).end();
+    const noEvents = 'does not answer with text/event-stream';
+    const tooMany =
+      'is refused for a while: this API has too many streams open ' +
+      '(limits.change_streams_per_client), or sent too many wrong secrets';
+    const sends = (text: string) => (stream: ServerResponse) => stream.writeHead(200, EVENTS).end(text);
+    for (const [begins, reason, cause] of [
+      [refused(503), 'failed', 'the change stream answered with status 503'],
+      [refused(401), 'credentials_refused', 'the change stream refuses the client id or secret of this API'],
+      [refused(429), 'throttled', `the change stream ${tooMany}`],
+      [sends(''), 'unreachable', `${service.introspectionEndpoint}/changes ended`],
+      [sends(`${BEAT}id: 7\n\n`), 'malformed_answer', 'the change stream sent an invalid event'],
+      [(stream) => stream.end(), 'malformed_answer', `${service.introspectionEndpoint}/changes ${noEvents}`],
+      [(stream) => stream.destroy(), 'unreachable', `${service.introspectionEndpoint} cannot be reached: ECONNRESET`],
+    ] as [typeof begin, FailureReason, string][]) {
+      begin = begins;
+      const { promise, resolve } = Promise.withResolvers<IntrospectionFailure>();
+      api = introspectorOf(API, { issuer: service.origin, live: true, onFailure: resolve });
+      const { reason: found, message } = await promise;
+      api.close();
+      expect([found, message]).to.deep.equal([reason, cause]);
+    }
   });
 
   it('a stream that says without a request that it repeats changes evicts all callers', async () => {
@@ -183,27 +199,112 @@ describe('the stream of changes of an API', () => {
     await remember(BOB);
     expect((await identify(ADA)).refusal?.status).to.equal(401);
   });
+});
 
-  it('an introspection answer is not cached if its caller was revoked meanwhile and the clock was set back', async () => {
-    open();
-    await remember(BOB);
-    time.advance(6);
-    const { promise, resolve: release } = Promise.withResolvers<void>();
-    held = promise;
-    const before = service.asked.length;
-    // The service has decided, but its answer is delayed.
-    const answer = identify(ADA);
-    await eventually(() => expect(service.asked).to.have.length.above(before));
-    held = Promise.resolve();
-    const marker = (await identify(BOB)).caller?.signal;
-    time.advance(-3_600);
-    revoked.add(ADA);
-    sendEvent('data: acc_ada\n\ndata: acc_bob\n\n');
-    await eventually(() => expect(marker?.aborted).to.equal(true));
-    release();
-    await answer;
-    time.advance(3_600);
-    expect((await identify(ADA)).refusal?.status).to.equal(401);
+describe('the streams that an API opens one after the other', () => {
+  const { random } = Math;
+  const { now } = performance;
+  let time: number;
+  let streams: StreamListener[];
+  let reported: (string | boolean)[];
+  let stream: ReturnType<typeof createChangeStream>;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+    // The longest of the random pauses.
+    Math.random = () => 1;
+    time = 0;
+    performance.now = () => time;
+    streams = [];
+    reported = [];
+    stream = createChangeStream({
+      listen(listener) {
+        const at = streams.push(listener);
+        return () => reported.push(`stops ${at}`);
+      },
+      onChange: (what) => reported.push(what),
+      onStart: (isComplete) => reported.push(isComplete),
+      onLost: () => reported.push('lost'),
+      onFailure: ({ message }) => reported.push(message),
+    });
+  });
+  afterEach(() => {
+    stream.close();
+    mock.timers.reset();
+    Math.random = random;
+    performance.now = now;
+  });
+
+  const end = (retryAfterSeconds?: number, which = streams.at(-1)) =>
+    which?.onEnd(new IntrospectionFailure('failed', 'ended', { retryAfterSeconds }));
+  function begin(): StreamListener {
+    const begun = streams.at(-1) as StreamListener;
+    begun.onOpen();
+    begun.onText(BEAT);
+    return begun;
+  }
+  function expectNextAfter(milliseconds: number): void {
+    const count = streams.length;
+    mock.timers.tick(milliseconds - 1);
+    expect(streams).to.have.lengthOf(count);
+    mock.timers.tick(1);
+    expect(streams).to.have.lengthOf(count + 1);
+  }
+
+  it('an API waits longer after each refusal, or as Retry-After says, and up to half as long again', () => {
+    const ROWS: [number | undefined, number][] = [
+      ...[375, 750, 1_500, 3_000, 3_000].map((pause): [undefined, number] => [undefined, pause]),
+      [7, 10_500],
+      [1, 3_000],
+      [86_400, 900_000],
+    ];
+    for (const [retryAfterSeconds, pause] of ROWS) {
+      end(retryAfterSeconds);
+      expectNextAfter(pause);
+    }
+    // A stream that had begun is replaced within a second.
+    begin();
+    for (const pause of [1_000, 375]) {
+      end();
+      expectNextAfter(pause);
+    }
+  });
+
+  it('an API opens one next stream within 750 ms while its node leaves, and ends the old one a second later', () => {
+    const old = begin();
+    for (const _ of [1, 2]) old.onText(': leaving\n\n');
+    expectNextAfter(750);
+    old.onText(': leaving\n\n');
+    mock.timers.tick(750);
+    expect(streams).to.have.lengthOf(2);
+    const next = begin();
+    time = 999;
+    for (const { onText } of [next, old]) onText(BEAT);
+    time = 1_000;
+    old.onText('data: acc_a\n\n');
+    next.onText(': leaving\n\n');
+    expect(reported).to.deep.equal([false, 'acc_a', 'stops 1']);
+    expectNextAfter(750);
+    // Too early for a handover.
+    begin().onText(': leaving\n\n');
+    end(0, next);
+    expect(reported.slice(3)).to.deep.equal(['stops 2', 'lost', false, 'ended']);
+    expectNextAfter(750);
+  });
+
+  it('a silent stream is ended and replaced, and a closed introspector opens no other', () => {
+    begin();
+    time = 2_000;
+    expect(stream.stands).to.equal(false);
+    mock.timers.tick(100);
+    expect(reported).to.deep.equal([false, 'stops 1', 'lost', 'the change stream sent nothing in time']);
+    expectNextAfter(1_000);
+    begin().onText(': leaving\n\n');
+    mock.timers.tick(750);
+    stream.close();
+    expect(reported.slice(4)).to.deep.equal([false, 'stops 2', 'stops 3']);
+    mock.timers.tick(10_000);
+    expect(streams).to.have.lengthOf(3);
   });
 });
 
@@ -223,11 +324,11 @@ describe('the cache of callers', () => {
     Math.random = random;
   });
 
-  /** Caches an answer that was requested just now. */
-  function keep(token: string, organizations: CallerFields['organizations'] = []) {
+  /** Caches an answer. */
+  function keep(token: string, organizations: CallerFields['organizations'] = [], asked = callers.now()) {
     const subject = `acc_${token}`;
     const fields = { method: 'api_key', subject, accountId: subject, organizations } as const;
-    return callers.keep(token, fields, callers.now());
+    return callers.keep(token, fields, asked);
   }
 
   it('after everything has changed, an id that only the former answer named evicts no caller', () => {
@@ -273,6 +374,57 @@ describe('the cache of callers', () => {
       expect(callers.takeDue(MAX_AGE_MS), `${drawn}`).to.deep.equal([token]);
       callers.drop(token);
     }
+  });
+
+  it('an answer is not cached if its caller was revoked meanwhile, also if the clock was set back', () => {
+    const asked = callers.now();
+    now -= 3_600_000;
+    callers.change('acc_ada');
+    now += 3_600_000;
+    keep('ada', [], asked);
+    expect(callers.find('ada')).to.equal(undefined);
+  });
+
+  it('an id that no answer names any longer evicts no caller, and one that several name evicts all of these', () => {
+    const organizations = [{ id: 'org_a', name: 'A', role: 'owner', warehouses: [] }] as const;
+    for (const token of ['ada', 'bob', 'carl', 'dora']) keep(token, organizations);
+    const next = keep('ada');
+    callers.drop('bob');
+    callers.change('org_a');
+    expect(['ada', 'bob', 'carl', 'dora'].map(callers.find)).to.deep.equal([next, undefined, undefined, undefined]);
+  });
+
+  it('introspections in the background are spread over half a minute, and repeated then if there is no answer', () => {
+    Math.random = () => 1;
+    const tokens = Array.from({ length: 60 }, (_, at) => `${at}`);
+    for (const token of tokens) keep(token);
+    now += 1;
+    for (const token of tokens) callers.find(token);
+    now += 240_000;
+    for (const token of tokens) expect(callers.takeDue(500)).to.deep.equal([token]);
+    now += 29_999;
+    expect(callers.takeDue(MAX_AGE_MS)).to.deep.equal([]);
+    now += 1;
+    expect(callers.takeDue(MAX_AGE_MS)).to.deep.equal(tokens);
+  });
+
+  it('a caller without calls is evicted, and one whose signal was read only after a day', () => {
+    const DAY_MS = 86_400_000;
+    keep('ada');
+    const { signal } = keep('bob');
+    now += DAY_MS - 1;
+    expect(callers.takeDue(MAX_AGE_MS)).to.deep.equal(['bob']);
+    now += 30_000;
+    expect(callers.takeDue(MAX_AGE_MS)).to.deep.equal([]);
+    expect(signal?.aborted).to.equal(true);
+  });
+
+  it('more than 100,000 ids that change within five seconds evict all callers', () => {
+    const caller = keep('ada');
+    for (let at = 0; at < 100_000; at += 1) callers.change(`acc_${at}`);
+    expect(callers.find('ada')).to.equal(caller);
+    callers.change('acc_another');
+    expect(callers.find('ada')).to.equal(undefined);
   });
 
   it('an answer that has not changed draws the time of the next introspection again', () => {

@@ -3,12 +3,9 @@ import type { Socket } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { freePort } from '../../../test/support/programs.ts';
-import {
-  createIntrospector,
-  type FailureReason,
-  type IntrospectionFailure,
-  type IntrospectorOptions,
-} from '../src/resource-server.ts';
+import { IntrospectionFailure, introspectionAnswer } from '../src/introspection-answer.ts';
+import { introspectorOver } from '../src/introspector.ts';
+import { createIntrospector, type FailureReason, type IntrospectorOptions } from '../src/resource-server.ts';
 import { API, answering, bearer, introspectorOf, type Respond, startStandIn, TOKEN } from './stand-in.ts';
 
 const ISSUER = 'https://auth.example.com';
@@ -70,30 +67,90 @@ describe('an API fails closed', () => {
     expect(ended).to.deep.equal([100, 500]);
   });
 
-  const closes = (title: string, reason: FailureReason, respond: Respond, timeoutMs = 20_000) =>
+  /** Defines a test in which the operator of the API reads this as the cause. */
+  const closes = (title: string, reason: FailureReason, cause: string, respond: Respond, timeoutMs = 20_000) =>
     it(`an API refuses callers when ${title}`, async () => {
-      expectClosed(await identifyAt(respond, { timeoutMs }), reason);
+      const answer = await identifyAt(respond, { timeoutMs });
+      expectClosed(answer, reason);
+      expect(answer.failures[0]?.message).to.match(new RegExp(`${cause}$`));
     });
   const begins: Respond = (answer) => answer.write('{"active": true, ');
-  closes('the answer starts but does not end within the time limit', 'timed_out', begins, 150);
-  closes('the connection breaks in the middle of the answer', 'unreachable', (answer) => {
+  const late = '/oauth/introspect did not answer in time';
+  closes('the answer starts but does not end within the time limit', 'timed_out', late, begins, 150);
+  const broken = 'cannot be reached: ECONNRESET';
+  closes('the connection breaks in the middle of the answer', 'unreachable', broken, (answer) => {
     answer.setHeader('content-length', 1_000);
     answer.write('{"active": true, ', () => answer.destroy());
   });
-  closes('the answer is not JSON, and its text is not passed on', 'malformed_answer', (answer) =>
+  const notJson = 'the introspection answer is not JSON';
+  closes('the answer is not JSON, and its text is not passed on', 'malformed_answer', notJson, (answer) =>
     answer.end(`<h1>Bad token ${TOKEN}</h1>`),
   );
-  closes('the answer is too long', 'malformed_answer', (answer) =>
+  const tooLong = '/oauth/introspect sent an answer that is too long';
+  closes('the answer is too long', 'malformed_answer', tooLong, (answer) =>
     answer.end(JSON.stringify(ACTIVE) + ' '.repeat(5 * 1024 * 1024)),
   );
   for (const [coding, encode] of Object.entries({ br: brotliCompressSync, gzip: gzipSync })) {
-    closes(`the answer is encoded as ${coding}, which is not decoded`, 'malformed_answer', (answer) =>
+    closes(`the answer is encoded as ${coding}, which is not decoded`, 'malformed_answer', notJson, (answer) =>
       answer.setHeader('content-encoding', coding).end(encode(JSON.stringify(ACTIVE))),
     );
   }
-  closes('the service switches to another protocol', 'unreachable', ({ socket }) =>
+  closes('the service switches to another protocol', 'unreachable', 'cannot be reached: no answer', ({ socket }) =>
     socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
   );
+
+  it('an API refuses callers when the service at its https address speaks no TLS', async () => {
+    const { introspectionEndpoint } = await startStandIn(answering(ACTIVE));
+    const answer = await identify({ introspectionEndpoint: introspectionEndpoint.replace('http', 'https') });
+    expectClosed(answer, 'unreachable');
+    expect(answer.failures[0]?.cause)
+      .to.be.an('error')
+      .with.property('code')
+      .that.matches(/SSL|EPROTO/);
+  });
+
+  it('the operator of an API reads what is wrong with an introspection answer', () => {
+    const read = (answer: object, status = 200, headers = {}) =>
+      introspectionAnswer({ status, headers, body: JSON.stringify({ ...ACTIVE, ...answer }) }, ISSUER);
+    for (const [wrong, cause] of [
+      [{ active: 'true' }, 'does not say whether the token is active'],
+      [{ iss: 'https://other.example' }, `is not from the issuer ${ISSUER}`],
+      [{ organizations: undefined }, 'has no organizations: is this client registered as a resource server?'],
+      [{ organizations: {} }, 'has another value instead of a list'],
+      [{ organizations: [null] }, 'has another value instead of an object'],
+      [{ withheld: [1] }, 'has another value instead of a text in a list'],
+      [{ sub: '' }, 'has no sub'],
+      [{ exp: '9' }, 'has another value instead of a time in exp'],
+      [{ iat: -1 }, 'has another value instead of a time in iat'],
+      [{ username: 1 }, 'has another value instead of a text in username'],
+      [{ token_type: 'mac' }, 'has an unknown token_type'],
+    ] as const) {
+      expect(() => read(wrong), JSON.stringify(wrong)).to.throw(`the introspection answer ${cause}`);
+    }
+    for (const time of [0, 253_402_300_799]) {
+      expect(read({ exp: time, iat: time }).caller?.expiresAt?.getTime()).to.equal(time * 1_000);
+    }
+    for (const [status, cause] of [
+      [401, 'refuses the client id or secret of this API'],
+      [429, 'refuses this API for a while after too many wrong secrets'],
+      [502, 'answered with status 502'],
+    ] as const) {
+      expect(() => read({}, status))
+        .to.throw(IntrospectionFailure, `introspection ${cause}`)
+        .with.property('name', 'IntrospectionFailure');
+    }
+  });
+
+  it('an API refuses callers when its look-up fails for an unknown reason', async () => {
+    const failures: IntrospectionFailure[] = [];
+    const onFailure = (failure: IntrospectionFailure): void => void failures.push(failure);
+    const cause = new Error('unknown');
+    const endpoint = { ask: () => Promise.reject(cause), listen: () => () => {}, close() {} };
+    const options = { issuer: ISSUER, clientId: 'a', clientSecret: 'b', onFailure };
+    const { refusal, decidedBy } = await introspectorOver(() => endpoint, options).identify(bearer(TOKEN));
+    expect([refusal?.status, decidedBy]).to.deep.equal([503, 'service']);
+    expect(failures[0]).to.include({ reason: 'failed', message: 'introspection failed', cause });
+  });
 
   it('an API accepts a caller even if its keep-alive connection was closed in the meantime', async () => {
     const used = new Set<Socket>();
@@ -146,37 +203,44 @@ describe('an API fails closed', () => {
     } finally {
       console.error = error;
     }
-    expect(String(printed)).to.include('the log is full');
+    expect(String(printed)).to.equal('onFailure threw,Error: the log is full');
   });
 
-  it('createIntrospector throws for invalid options', () => {
-    for (const wrong of [
-      { issuer: `${ISSUER}/` },
-      { issuer: 'auth.example.com' },
-      { clientId: '' },
-      { clientSecret: '' },
-      { timeoutMs: 0 },
-      { timeoutMs: Number.NaN },
-      { timeoutMs: 60_001 },
-      { mostRemembered: 0 },
-      { introspectionEndpoint: 'ftp://10.0.0.7/' },
-    ]) {
-      const options = { issuer: ISSUER, clientId: 'a', clientSecret: 'b', ...wrong };
-      expect(() => createIntrospector(options), JSON.stringify(wrong)).to.throw(TypeError);
+  const create = (options: Partial<IntrospectorOptions>) =>
+    createIntrospector({ issuer: ISSUER, clientId: 'a', clientSecret: 'b', ...options }).close();
+
+  it('createIntrospector refuses an option that cannot work, and says what is allowed', () => {
+    for (const [wrong, allowed] of [
+      [{ issuer: `${ISSUER}/` }, 'issuer must be an origin without a path'],
+      [{ issuer: 'auth.example.com' }, 'issuer must be an origin without a path'],
+      [{ clientId: '' }, 'clientId and clientSecret are required'],
+      [{ clientSecret: '' }, 'clientId and clientSecret are required'],
+      [{ timeoutMs: 0 }, 'timeoutMs must be above 0 and at most 60000'],
+      [{ timeoutMs: Number.NaN }, 'timeoutMs must be above 0 and at most 60000'],
+      [{ timeoutMs: 60_001 }, 'timeoutMs must be above 0 and at most 60000'],
+      [{ mostRemembered: 0 }, 'mostRemembered must be a number above 0'],
+      [{ rememberForMs: 999 }, 'rememberForMs must be at least 1000'],
+      [{ introspectionEndpoint: 'ftp://10.0.0.7/' }, 'introspectionEndpoint must be an http or https URL'],
+      [{ introspectionEndpoint: '/introspect' }, 'introspectionEndpoint must be an http or https URL'],
+      [{ resource: 'api.example' }, 'resource must be an http or https URL without a fragment'],
+    ] as const) {
+      expect(() => create(wrong), JSON.stringify(wrong)).to.throw(TypeError, allowed);
     }
+    create({ timeoutMs: 60_000, mostRemembered: 1, rememberForMs: 1_000, introspectionEndpoint: 'https://a.example' });
   });
 
   it('createIntrospector refuses an http issuer on another machine unless allowInsecureIssuer is set', () => {
-    const create = (issuer: string, more: Partial<IntrospectorOptions> = {}) =>
-      createIntrospector({ issuer, clientId: 'a', clientSecret: 'b', ...more }).close();
-    const REMOTE = ['auth.example.com', '10.0.0.7:3000', 'localhost.example', '127.example', '[::2]'];
+    const REMOTE = ['auth.example.com', '10.0.0.7:3000', 'localhost.example', 'notlocalhost', '127.example', '[::2]'];
     for (const host of REMOTE) {
       const issuer = `http://${host}`;
-      expect(() => create(issuer), host).to.throw(TypeError, `${issuer} is http`);
-      create(issuer, { allowInsecureIssuer: true });
+      expect(() => create({ issuer }), host)
+        .to.throw(TypeError, `${issuer} is http`)
+        .with.property('message')
+        .that.matches(/and forge answers\. Use the https address, or set allowInsecureIssuer/);
+      create({ issuer, allowInsecureIssuer: true });
     }
-    for (const host of ['localhost:3000', '127.0.0.1', '127.9.9.9:1', '[::1]:3000']) {
-      create(`http://${host}`);
+    for (const host of ['localhost:3000', '127.0.0.1', '127.10.9.99:1', '[::1]:3000']) {
+      create({ issuer: `http://${host}` });
     }
   });
 });

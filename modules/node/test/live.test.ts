@@ -94,7 +94,6 @@ describe('a cached caller', () => {
     for (const token of tokens) await callerOf(token);
     for (const token of tokens) expect(await isAsked(token), token).to.equal(false);
   }
-  const tokenIn = (form: URLSearchParams) => form.get('token');
   const announce = (what: string) => streams.at(-1)?.write(`data: ${what}\n\n`);
 
   it('a cached caller is the same object with the same abort signal in every call', async () => {
@@ -127,18 +126,6 @@ describe('a cached caller', () => {
     await eventually(async () => expect((await callerOf(BOB)).organizations).to.deep.equal([]));
     time.advance(61);
     expect(await isAsked(BOB), 'ten minutes after the first answer').to.equal(false);
-  });
-
-  it('a cached caller that does not call again is evicted, unless its abort signal may be in use', async () => {
-    await callerOf(ADA);
-    await callerOf(BOB);
-    const { signal } = await callerOf(BOB);
-    time.advance(5);
-    const count = () => service.asked.filter((form) => form.has('token')).map(tokenIn);
-    const before = count().length;
-    time.advance(545);
-    await eventually(() => expect(count().slice(before)).to.deep.equal([BOB]));
-    expect(signal?.aborted).to.equal(false);
   });
 
   it('the abort signal of a cached caller fires when the token expires, without another call', async () => {

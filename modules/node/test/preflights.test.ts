@@ -1,8 +1,7 @@
 /** CORS preflights reach the CORS code of an API, web pages can read refusals, and Express answers them. */
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import express from 'express';
@@ -23,7 +22,7 @@ import {
 } from '../src/resource-server.ts';
 import { writeGuideTo } from './guide.ts';
 import { SERVERS as GRAPHQL_SERVERS } from './servers.ts';
-import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
+import { API, answering, bearer, introspectorOf, listen, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 
 /** Without types of its own in this repository. */
 const require = createRequire(import.meta.url);
@@ -40,7 +39,8 @@ const SERVERS: Readonly<Record<string, (by: Introspector) => Promise<URL>>> = {
   Koa: async (introspector) => {
     const app = new Koa();
     app.silent = true;
-    app.use(protect(introspector));
+    // Twice, as in an app that is mounted in another one.
+    app.use(protect(introspector)).use(protect(introspector));
     app.use(async (ctx) => {
       if (ctx.path === '/cors') {
         ctx.status = 204;
@@ -69,16 +69,6 @@ function expressApp(create: typeof express, introspector: Introspector): Request
   app.all('/stock', ({ caller }) => requireRight(caller, 'wh_b', 'read'));
   app.use(answerRefusals);
   return app;
-}
-
-async function listen(handler: RequestListener): Promise<URL> {
-  const server = createServer(handler);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  atEndOfFile(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 }
 
 describe('a CORS preflight', () => {

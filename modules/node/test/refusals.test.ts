@@ -13,13 +13,14 @@ import {
 import { ask } from '../../../test/support/oauth.ts';
 import {
   type Caller,
+  callerContext,
   type Introspector,
   protectedResourceMetadata,
   type ReceivedRequest,
   requireRight,
 } from '../src/resource-server.ts';
 import { SERVERS } from './servers.ts';
-import { API, answering, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
+import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
 import { startWarehouseApi, type WarehouseApi } from './warehouse-api.ts';
 
 const BEARER = `Bearer ${TOKEN}`;
@@ -103,16 +104,24 @@ describe('the refusals of a protected API', () => {
 
   it('refusals are the same for a fetch Request and for header names in any case', async () => {
     const url = 'https://api.example/graphql';
-    const requests: [ReceivedRequest, number][] = [
-      [new Request(url), 401],
-      [new Request(`${url}?access_token=x`), 400],
-      [new Request(url, { headers: { authorization: BEARER } }), 401],
-      [new Request(url, { method: 'POST', body: new URLSearchParams('a=b') }), 400],
-      [{ headers: { AUTHORIZATION: [BEARER, BEARER] } }, 400],
+    const unknown = 'the access token or API key is unknown, expired or revoked';
+    const requests: [ReceivedRequest, number, string, string?][] = [
+      [new Request(url), 401, 'an access token or API key is required'],
+      [new Request(`${url}?access_token=x`), 400, 'send the access token in the Authorization header, not in the URL'],
+      [new Request(url, { headers: { authorization: BEARER } }), 401, unknown, 'service'],
+      [bearer(`gate_mt_${'x'.repeat(49)}`), 401, unknown],
+      [
+        new Request(url, { method: 'POST', body: new URLSearchParams('a=b') }),
+        400,
+        'send JSON, and the access token in the Authorization header',
+      ],
+      [{ headers: { AUTHORIZATION: [BEARER, BEARER] } }, 400, 'send only one Authorization header'],
+      [bearer(''), 400, 'the Authorization header has no access token'],
+      [bearer('a, Bearer b'), 400, 'send only one access token'],
     ];
-    for (const [request, status] of requests) {
-      const { refusal } = await introspector.identify(request);
-      expect(refusal?.status).to.equal(status);
+    for (const [request, status, message, decidedBy = 'request'] of requests) {
+      const { refusal, decidedBy: decided } = await introspector.identify(request);
+      expect({ ...refusal, decidedBy: decided }).to.include({ status, message, decidedBy });
       // A refusal can be passed to Response as it is.
       const response = new Response(refusal?.body, refusal);
       expect(response.status).to.equal(status);
@@ -120,10 +129,22 @@ describe('the refusals of a protected API', () => {
     }
   });
 
+  it('graphql-http answers a refusal with its status text, also without the request of Node', async () => {
+    const twice = { rawHeaders: ['Authorization', BEARER, 'Authorization', BEARER] };
+    for (const [raw, status, statusText] of [
+      [twice, 400, 'Bad Request'],
+      [new Request(api.url), 401, 'Unauthorized'],
+      [undefined, 401, 'Unauthorized'],
+    ] as const) {
+      const refused = await callerContext(introspector)({ headers: bearer(TOKEN).headers, url: '/graphql', raw });
+      expect(refused).to.have.property('1').that.includes({ status, statusText });
+    }
+  });
+
   it('refusals refer to the metadata of the API, which name the service (RFC 9728)', () => {
     const issuer = 'https://auth.example';
     for (const [resource, path] of [
-      ['https://api.example', ''],
+      ['http://api.example', ''],
       ['https://api.example/', ''],
       ['https://api.example:8443/v1/graphql', '/v1/graphql'],
       ['https://api.example/graphql?tenant=a', '/graphql?tenant=a'],
@@ -173,6 +194,12 @@ const SCHEMA = new GraphQLSchema({
       },
       receive: receive(GraphQLString),
       mustReceive: receive(new GraphQLNonNull(GraphQLString)),
+      broken: {
+        type: GraphQLString,
+        resolve: () => {
+          throw new Error('of the API itself');
+        },
+      },
     },
   }),
 });
@@ -252,6 +279,13 @@ describe('refusals by GraphQL servers', () => {
         expect(status).to.equal(hasStatus ? 403 : 200);
         if (hasStatus) expect(headers.get('www-authenticate')).to.include('insufficient_scope');
       });
+
+      if (name === 'Yoga 5') {
+        it('the GraphQL server still masks an error of the API itself', async () => {
+          const { text } = await query(`Bearer ${VALID}`, { query: '{ broken }' });
+          expect(text).to.include('Unexpected error.').and.not.include('of the API itself');
+        });
+      }
 
       it('the GraphQL server answers a refusal that leaves no data with the status that the guide names', async () => {
         const { status, body } = await query(`Bearer ${VALID}`, {

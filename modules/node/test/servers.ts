@@ -1,6 +1,5 @@
 /** Common GraphQL servers, each started as its own documentation says. */
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { ApolloServer } from '@apollo/server';
 import { startStandaloneServer } from '@apollo/server/standalone';
 import express from 'express';
@@ -18,24 +17,25 @@ import {
   requireCaller,
   useCaller,
 } from '../src/resource-server.ts';
+import { listen } from './stand-in.ts';
 
 /** Starts a server, which is closed after the file. @returns the URL of its GraphQL endpoint */
 type StartServer = (schema: GraphQLSchema, introspector: Introspector) => Promise<URL>;
 
 export const SERVERS: Readonly<Record<string, StartServer>> = {
-  'graphql-http': async (schema, introspector) => listen(overHttp({ schema, context: callerContext(introspector) })),
+  'graphql-http': async (schema, introspector) => serve(overHttp({ schema, context: callerContext(introspector) })),
 
   Express: async (schema, introspector) => {
     const app = express().set('env', 'test');
     app.use(overExpress({ schema, context: callerContext(introspector) }));
-    return listen(app);
+    return serve(app);
   },
 
   'Yoga 5': async (schema, introspector) => {
     // Import it without its types, which would add browser types. rows.slow.ts checks our types.
     const { createYoga } = await import('graphql-yoga' as string);
     const plugins = [useCaller(introspector)];
-    return listen(createYoga({ schema, plugins, batching: true, logging: false }));
+    return serve(createYoga({ schema, plugins, batching: true, logging: false }));
   },
 
   'Apollo Server 5': async (schema, introspector) => {
@@ -66,12 +66,4 @@ export const SERVERS: Readonly<Record<string, StartServer>> = {
   },
 };
 
-async function listen(handler: RequestListener): Promise<URL> {
-  const server = createServer(handler);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  atEndOfFile(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
-}
+const serve = async (handler: RequestListener): Promise<URL> => new URL('/graphql', await listen(handler));

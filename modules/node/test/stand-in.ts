@@ -1,5 +1,5 @@
 /** A listener in place of the service, which counts requests and sends the answers of a test. */
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, request, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { atEndOfFile } from '../../../test/support/end-of-run.ts';
 import type { TestClient } from '../../../test/support/oauth.ts';
@@ -39,13 +39,26 @@ export type Respond = (answer: ServerResponse, form: string, asked: IncomingMess
 export async function startStandIn(respond: Respond): Promise<StandIn> {
   const asked: URLSearchParams[] = [];
   const sockets = new Set<Socket>();
-  const server = createServer(async (incoming, answer) => {
+  const url = await listen(async (incoming, answer) => {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const form = Buffer.concat(chunks).toString();
     asked.push(new URLSearchParams(form));
     await respond(answer, form, incoming);
-  });
+  }, sockets);
+  return {
+    origin: url.origin,
+    introspectionEndpoint: `${url.origin}/oauth/introspect`,
+    asked,
+    get connections() {
+      return sockets.size;
+    },
+  };
+}
+
+/** Starts a server, which is closed after the file. @param sockets receives its connections. */
+export async function listen(handler: RequestListener, sockets = new Set<Socket>()): Promise<URL> {
+  const server = createServer(handler);
   // A long timeout, so that a slow test finds its connection still open.
   server.keepAliveTimeout = 120_000;
   server.on('connection', (socket) => sockets.add(socket));
@@ -54,15 +67,7 @@ export async function startStandIn(respond: Respond): Promise<StandIn> {
     server.close();
     server.closeAllConnections();
   });
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return {
-    origin,
-    introspectionEndpoint: `${origin}/oauth/introspect`,
-    asked,
-    get connections() {
-      return sockets.size;
-    },
-  };
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 }
 
 /** Forwards requests to the service, and its answers back. `arrived` may delay an answer. */

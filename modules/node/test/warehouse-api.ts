@@ -1,12 +1,10 @@
 /** A GraphQL API in Koa that protects itself with the resource server module. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buildSchema } from 'graphql';
 import { createHandler } from 'graphql-http/lib/use/koa';
 import Koa from 'koa';
-import { atEndOfFile } from '../../../test/support/end-of-run.ts';
 import { type Answer, ask } from '../../../test/support/oauth.ts';
 import { type Caller, type Introspector, protect, requireRight, warehousesOf } from '../src/resource-server.ts';
+import { listen } from './stand-in.ts';
 
 export interface WarehouseApi {
   readonly url: URL;
@@ -43,13 +41,7 @@ export async function startWarehouseApi(introspector: Introspector): Promise<War
       context: ({ context }) => ({ caller: context.res.ctx.state.caller }),
     }),
   );
-  const server = createServer(app.callback());
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  atEndOfFile(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
+  const url = new URL('/graphql', await listen(app.callback()));
   return {
     url,
     query: (token, query) =>
