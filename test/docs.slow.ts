@@ -5,18 +5,17 @@ import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
 import { withChecksum } from '../src/base/random-id.ts';
-import { openDatabase } from '../src/storage/database.ts';
 import { commandsIn, nameOf, pages, ROOT, textOf } from './documentation.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { openPatiently } from './support/databases.ts';
 import { eventually } from './support/eventually.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
 import { startPostgresServer } from './support/postgres-server.ts';
 import { findProgram, freePort, runsAsRoot, startProgram } from './support/programs.ts';
 import { describeOn, postgresAccount, postgresServer, required } from './support/requirements.ts';
-import { addUnusablePasskey } from './support/seed.ts';
+import { addTestClient, addUnusablePasskey, apiKeyOf } from './support/seed.ts';
 import { startSeeded } from './support/seeded.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
-import { TIMEOUT_FACTOR } from './support/timeout-factor.ts';
 
 /** Splits a command like a shell, and removes redirections. */
 const wordsOf = (command: string): string[] =>
@@ -78,20 +77,10 @@ describe('the documentation', () => {
         const organization = await service.organizations.add({ name: 'Storm Logistics' });
         const place = { organizationId: organization.id, name: 'Bergen' };
         const warehouse = await service.organizations.addWarehouse(place);
-        const { redirectUri } = clients.confidential;
-        const added = await service.clients.add({
-          kind: 'confidential',
-          name: 'Partner',
-          redirectUris: [redirectUri],
-          isNative: false,
-        });
-        const client = { id: added.client.id, secret: added.secret ?? '', redirectUri };
+        const client = await addTestClient(service, 'Partner');
         await on.partner.tokens(client);
         const { email, accountId } = seeded.person;
-        const key = await service.apiKeys.add(
-          { accountId, name: 'Export', expiresInDays: 30 },
-          { address: '', browser: '' },
-        );
+        const key = await apiKeyOf(service, seeded.person);
         const { port } = new URL(service.operatorsUrl);
         const environment = {
           GATEHOUSE_ISSUER: service.issuer,
@@ -108,9 +97,9 @@ describe('the documentation', () => {
           'wh_…': warehouse.id,
           'gate_ci_…': client.id,
           'pk_…': passkey,
-          'key_…': key.key.id,
+          'key_…': key.id,
           'kim@example.com': email,
-          '--secret=x7Qa': `--secret=${client.secret.slice(-4)}`,
+          '--secret=x7Qa': `--secret=${client.secret?.slice(-4)}`,
           'people.jsonl': file('people.jsonl', jsonLinesIn(textOf(page))),
           'report.json': file('report.json', JSON.stringify([{ token: UNKNOWN_KEY }])),
           'copy.yaml': path.join(ROOT, 'config/gatehouse.yaml'),
@@ -118,7 +107,6 @@ describe('the documentation', () => {
           'http://localhost:3000': service.issuer,
           'acc_…/gate_ci_…': `${accountId}/${client.id}`,
         };
-        const restoring = { GATEHOUSE_CONFIG: file('restored.yaml', '{}') };
         for (const command of new Set(commands)) {
           // Run a command that changes nothing only once.
           if (examined.has(command)) continue;
@@ -134,12 +122,7 @@ describe('the documentation', () => {
             words[0] === 'revoke' || /^(?!memberships )\S+ (remove|remove-secret|renew|delete|end|revoke)\b/.test(line);
           if (isAsked && !words.includes('--yes')) words.push('--yes');
           const isMailing = words.includes('--mail');
-          const run = operatorWith({
-            ...environment,
-            ...(isMailing && mailing),
-            // Without this, the command would write the settings file of this checkout.
-            ...(words[0] === 'config' && restoring),
-          });
+          const run = operatorWith({ ...environment, ...(isMailing && mailing) });
           // Keep the token valid for the commands after `leaked`.
           const input = words[0] === 'leaked' ? UNKNOWN_KEY : accessToken;
           const { exitCode, output, errors } = await run(words, input);
@@ -172,11 +155,7 @@ describe('the documentation', () => {
       const migrated = await valueFrom(run, 'migrate');
       expect(migrated.migrations).to.deep.equal(['0001_schema']);
       await valueFrom(run, ['accounts', 'add', '--invite', '--email', 'jo@example.com', '--name', 'Jo']);
-      const database = await openDatabase({
-        databaseUrl: url.href,
-        dataDirectory: '',
-        timeoutFactor: TIMEOUT_FACTOR,
-      });
+      const database = await openPatiently({ databaseUrl: url.href });
       // Run the readiness check, which also needs the permission to write.
       expect(await database.ping().finally(() => database.close())).to.be.above(0);
     });

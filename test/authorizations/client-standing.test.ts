@@ -11,6 +11,7 @@ import { inEnglish } from '../../src/texts/texts.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 import { createMemberships } from '../support/memberships.ts';
+import { addTestClient } from '../support/seed.ts';
 
 const DAY = 86_400_000;
 
@@ -25,9 +26,8 @@ describe('the age and users of a client', () => {
     return (await createAccounts(parts()).add({ email, name: 'Ada' })).id;
   };
   const addClient = async (ownerAccountId?: string): Promise<string> => {
-    const redirectUris = ['https://app.example/cb'];
-    const draft = { kind: 'confidential', name: 'Partner', redirectUris, isNative: false } as const;
-    return (await createClientRegistry(parts()).add({ ...draft, ownerAccountId })).client.id;
+    const owner = ownerAccountId === undefined ? {} : { ownerAccountId };
+    return (await addTestClient({ clients: createClientRegistry(parts()) }, 'Partner', owner)).id;
   };
   const connect = (accountId: string, clientId: string) =>
     createConnections(parts()).rememberConsent({ accountId, clientId, name: 'Partner', hosts: [] });

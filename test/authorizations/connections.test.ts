@@ -11,8 +11,8 @@ import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
-import { onPostgres, rowsIn } from '../support/databases.ts';
-import { eventually } from '../support/eventually.ts';
+import { onPostgres, rowsIn, untilOneWaits } from '../support/databases.ts';
+import { addTestClient } from '../support/seed.ts';
 
 onPostgres('connections', (open) => {
   const consent = { name: 'Partner', hosts: ['app.example'] };
@@ -38,11 +38,7 @@ onPostgres('connections', (open) => {
     const email = `person${added}@demo.test`;
     return (await createAccounts(parts()).add({ email, name: 'Ada' })).id;
   };
-  const addClient = async () => {
-    const redirectUris = ['https://app.example/cb'];
-    const draft = { kind: 'confidential', name: 'Partner', redirectUris, isNative: false } as const;
-    return (await createClientRegistry(parts()).add(draft)).client.id;
-  };
+  const addClient = async () => (await addTestClient({ clients: createClientRegistry(parts()) }, 'Partner')).id;
   const find = () => connections.find(connection.accountId, connection.clientId);
   const connect = (one = connection) => connections.rememberConsent({ ...one, ...consent });
   const generation = (one = connection) => connections.generationOf(one.accountId, one.clientId);
@@ -110,10 +106,7 @@ onPostgres('connections', (open) => {
     const { approving } = await database.transaction(async (tx) => {
       await lockAccount(tx, connection.accountId);
       const approving = connections.rememberConsent({ ...connection, ...consent, page });
-      await eventually(async () => {
-        const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
-        expect(await database.query(`SELECT FROM pg_stat_activity WHERE ${waiting}`)).to.have.length(1);
-      });
+      await untilOneWaits(database);
       await tx.query('UPDATE browser_sessions SET ended_at = now() WHERE uid = $1', ['ends']);
       return { approving };
     });

@@ -11,7 +11,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { newValue } from '../../src/base/random-id.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { type ChangeFeed, listenForChanges, sendToAllNodes, silentChangeFeed } from '../../src/storage/change-feed.ts';
-import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createPostgresStore } from '../../src/storage/postgres-store.ts';
 import { keyOf, type TokenStore } from '../../src/storage/token-store.ts';
 import { refusalOf, settingsOf } from '../config/configuration.ts';
@@ -22,8 +22,8 @@ import { openTestDatabase } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { revokeCurrent } from '../support/oauth.ts';
 import { createOpened } from '../support/opened.ts';
-import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
@@ -67,12 +67,7 @@ describe('revocation of connections and authorizations', () => {
     store = createPostgresStore({ database, clock: time.clock });
     endings = createEndings({ store, revocations });
     const account = await createAccounts(parts).add({ email: 'a@demo.test', name: 'Ada' });
-    const { client } = await createClientRegistry(parts).add({
-      kind: 'confidential',
-      name: 'Partner',
-      isNative: false,
-      redirectUris: ['https://app.example/cb'],
-    });
+    const client = await addTestClient({ clients: createClientRegistry(parts) }, 'Partner');
     connection = { accountId: account.id, clientId: client.id };
   });
   beforeEach(() => {
@@ -253,8 +248,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
   const received = new Set<string>();
 
   before(async () => {
-    const options = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR };
-    database = await opened.add(openDatabase(options), (one) => one.close());
+    database = await opened.add(openTestDatabase('postgres'), (one) => one.close());
     changes = await opened.add(listenForChanges(database, TIMEOUT_FACTOR), (feed) => feed.close());
     changes.onMessage((text) => received.add(text));
     const query: OpenDatabase['query'] = async (text, ...rest) => {
@@ -268,7 +262,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
     people = createPeople(parts);
     clients = createClientRegistry(parts);
     const account = await createAccounts({ ...parts, database }).add({ email: 'a@demo.test', name: 'Ada' });
-    const { client } = await clients.add({ kind: 'machine', name: 'Robot', redirectUris: [], isNative: false });
+    const client = await addTestClient({ clients }, 'Robot', { kind: 'machine' });
     const [accountId, clientId] = [account.id, client.id];
     const revocations = createRevocations({ database, activity: createActivity({ ...parts }) });
     const store = { isInDatabase: false, remove: async () => true, endAuthorization: async () => true };

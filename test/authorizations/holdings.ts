@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
-import { apiKeyOf, type CalledApi, startCalledApi } from '../sandbox/called-api.ts';
+import { type CalledApi, startCalledApi } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
@@ -15,7 +15,7 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
-import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { addPerson, addTestClient, apiKeyOf, type SeededPerson } from '../support/seed.ts';
 import type { Seeded } from '../support/seeded.ts';
 import type { TestService } from '../support/service.ts';
 

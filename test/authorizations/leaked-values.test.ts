@@ -5,30 +5,20 @@ import { textsFor } from '../../src/texts/texts.ts';
 import { isSecretValid, textOf } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { startsWithMail } from '../support/mail-server.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { recordedProblems } from '../support/recorded-problems.ts';
-import { addTestClient } from '../support/seed.ts';
+import { addTestClient, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { onPostgresAndRedis } from '../support/service.ts';
 import { LEAK_SENDERS, type Reported, reportLeaks } from './leak-reports.ts';
 
 const DAY = 86_400;
 const SCANNER = { url: 'https://code.example/acme/app/blob/main/.env#L3', source: 'scan' };
 
-onPostgresAndRedis('a value that was found in public', (start) => {
-  let mail: MailServer;
-  const on = startSeeded({
-    clock: true,
-    async on(options) {
-      mail = await startMailServer();
-      const { url: smtpUrl } = mail;
-      const settings = { senders: LEAK_SENDERS, mail: { smtpUrl, from: 'gatehouse@localhost' } };
-      return start({ ...options, settings });
-    },
-  });
-  after(() => mail?.close());
+describe('a value that was found in public', () => {
+  const mail = startsWithMail();
+  const on = startSeeded({ on: mail.start, clock: true, settings: { senders: LEAK_SENDERS } });
 
   const report = async (...entries: (string | Reported)[]) => {
     const list = entries.map((entry) => (typeof entry === 'string' ? { token: entry, ...SCANNER } : entry));
@@ -52,10 +42,7 @@ onPostgresAndRedis('a value that was found in public', (start) => {
     await eventually(() => expect(mailsTo(email, about)).to.have.length(1));
     return mailsTo(email, about)[0] ?? '';
   };
-  const addKey = async (name: string) => {
-    const draft = { accountId: on.seeded.person.accountId, name, expiresInDays: 30 };
-    return on.service.apiKeys.add(draft, { address: '127.0.0.1', browser: '' });
-  };
+  const addKey = (name: string) => apiKeyOf(on.service, on.seeded.person, name);
   const ownedClient = (name: string) => addTestClient(on.service, name, { ownerAccountId: on.seeded.other.accountId });
 
   it('the authorization of an access token, a refresh token or a code ends, and the person gets one mail for each', async () => {
@@ -109,16 +96,16 @@ onPostgresAndRedis('a value that was found in public', (start) => {
 
   it('an API key is revoked, and its user gets a mail', async () => {
     const { email, accountId } = on.seeded.person;
-    const { value, key } = await addKey('Nightly report');
+    const { value, lastFour } = await addKey('Nightly report');
     const { resourceServer } = on.clients;
     expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(true);
     await report(value);
     expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(false);
-    expect(await mailTo(email, 'Nightly report')).to.include(`…${key.lastFour}`);
+    expect(await mailTo(email, 'Nightly report')).to.include(`…${lastFour}`);
     expect((await lastActivity(accountId))[0]).to.include({
       action: 'api_key_revoked',
       cause: 'leaked',
-      last_four: key.lastFour,
+      last_four: lastFour,
       found_at: `scan, ${SCANNER.url}`,
     });
   });

@@ -13,6 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const SOURCE = path.join(import.meta.dirname, '../../src');
@@ -88,11 +89,7 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
   it('storage.remembered_people limits the number of users in the cache', async () => {
     const values: string[] = [];
     for (const name of ['First', 'Second']) {
-      const { value } = await on.service.apiKeys.add(
-        { accountId: on.seeded.person.accountId, name, expiresInDays: 30 },
-        { address: '203.0.113.7', browser: '' },
-      );
-      values.push(value);
+      values.push((await apiKeyOf(on.service, on.seeded.person, name)).value);
     }
     const queries = async (): Promise<number> => {
       const samples = await scrape(on.service);

@@ -5,7 +5,6 @@ import { withChecksum } from '../../src/base/random-id.ts';
 import type { Database } from '../../src/storage/queries.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { LEAK_SENDERS, reportLeaks } from '../authorizations/leak-reports.ts';
-import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
@@ -13,7 +12,7 @@ import { type PostgresServer, startPostgresServer } from '../support/postgres-se
 import { redisCommands } from '../support/redis-commands.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { addTestClient } from '../support/seed.ts';
+import { addTestClient, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 

@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { beginRun } from '../../src/changes/runs.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { startTcpProxy } from '../storage/tcp-proxy.ts';
+import { untilOneWaits } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -60,10 +61,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     const { sending } = await other.engine.transaction(async (tx, now) => {
       await other.engine.make(tx, now, [{ type: 'membership', ...ids, end: 'removed' }]);
       const sending = push(service, [at(30, membership('A1', 'O1', 'owner'))]);
-      await eventually(async () => {
-        const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        expect(await other.database.query(waiting)).to.have.length(1);
-      });
+      await untilOneWaits(other.database);
       return { sending };
     });
     expect((await sending).results).to.deep.equal(['outdated']);

@@ -4,10 +4,10 @@ import { pino } from 'pino';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createClientRequests } from '../../src/clients/client-requests.ts';
-import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
+import { openPatiently } from '../support/databases.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
   const on = startSeeded({ on: 'postgres' });
@@ -15,7 +15,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
 
   before(async () => {
     for (let node = 0; node < 2; node += 1) {
-      databases.push(await openDatabase({ ...on.service.settings.storage, timeoutFactor: TIMEOUT_FACTOR }));
+      databases.push(await openPatiently(on.service.settings.storage));
     }
   });
   after(async () => {

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { startsWithMail } from '../support/mail-server.ts';
 import { clientCredentials } from '../support/oauth.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectWrongUsage, keysOf, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
@@ -18,11 +19,7 @@ describe('operator leaked', () => {
     const environment = { ...storesOf(on.service), ...keysOf(on.service) };
     return operatorWith({ ...environment, GATEHOUSE_CONFIG: config });
   };
-  const addKey = (name: string) =>
-    on.service.apiKeys.add(
-      { accountId: on.seeded.person.accountId, name, expiresInDays: 30 },
-      { address: '127.0.0.1', browser: '' },
-    );
+  const addKey = (name: string) => apiKeyOf(on.service, on.seeded.person, name);
 
   it('values are found in any text on standard input, ended, mailed and recorded with the operator', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);

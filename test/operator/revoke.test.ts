@@ -2,17 +2,16 @@ import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
+import { untilOneWaits } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { seed } from '../support/seed.ts';
+import { apiKeyOf, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { takeRecords } from './operator-suite.ts';
 import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
-
-const FROM = { address: '192.0.2.1', browser: '' };
 
 /** Adds accounts with nothing but a connection to this client. */
 async function connectMany(database: Queries, clientId: string, count: number): Promise<void> {
@@ -54,11 +53,7 @@ onPostgresAndRedis('operator revoke', (start) => {
   const revoke = (options: string, input?: string) => valueFrom(run, `revoke ${options}`, { input });
   const refused = (options: string, input?: string) => refusalFrom(run, `revoke ${options}`, input);
   const machineToken = async () => tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
-  const addKey = async () => {
-    const { accountId } = on.seeded.person;
-    const key = { accountId, name: 'Export', expiresInDays: 30 };
-    return (await on.service.apiKeys.add(key, FROM)).value;
-  };
+  const addKey = async () => (await apiKeyOf(on.service, on.seeded.person)).value;
   const isRefreshed = async (token: string) =>
     (await refresh(on.issuer, on.clients.confidential, token)).status === 200;
   /** The operators' entries in the log since the previous call, as action and account. */
@@ -341,8 +336,7 @@ describeOn([postgresServer], 'operator revoke, while people approve the client a
         [id],
       );
       const revoking = operatorFor(on.service)(`revoke --client ${id} --yes`);
-      const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-      await eventually(async () => expect(await database.query(waiting)).to.have.length(1));
+      await untilOneWaits(database);
       return { revoking };
     });
     expect((await revoking).exitCode).to.equal(0);

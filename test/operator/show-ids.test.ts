@@ -6,12 +6,10 @@ import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, exchangeCode, introspect, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { addPerson, addUnusablePasskey } from '../support/seed.ts';
+import { addPerson, addUnusablePasskey, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { operatorFor, type RunOperator, valueFrom } from './run-operator.ts';
-
-const FROM = { address: '192.0.2.1', browser: '' };
 
 onPostgresAndRedis('operator show, for ids and links', (start) => {
   const on = startSeeded({ on: start });
@@ -143,8 +141,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
 
   it('`show` shows the state of an API key, passkey or one-time link, and never its secret', async () => {
     const { person } = on.seeded;
-    const made = { accountId: person.accountId, name: 'Export', expiresInDays: 30 };
-    const { key } = await on.service.apiKeys.add(made, FROM);
+    const key = await apiKeyOf(on.service, person);
     expect(await show(key.id)).to.include({ kind: 'api_key_id', state: 'active' });
     await value(`api-keys revoke ${key.id} --yes`);
     const revoked = await show(key.id);

@@ -4,7 +4,7 @@ import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
 import { createTestClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { clientCredentials, exchangeCode, refresh, revokeCurrent, type TestClient } from '../support/oauth.ts';
-import { addTestClient, seed } from '../support/seed.ts';
+import { addTestClient, apiKeyOf, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
@@ -218,10 +218,9 @@ onPostgresAndRedis('operator show', (start) => {
     expect(removed.client.id).to.equal(confidential.id);
 
     const { accountId } = on.seeded.person;
-    const made = { accountId, name: 'Export', expiresInDays: 30 };
-    const { key, value } = await on.service.apiKeys.add(made, FROM);
+    const { id, value } = await apiKeyOf(on.service, on.seeded.person);
     expect(await show(value)).to.include({ kind: 'api_key', state: 'active' });
-    await on.service.apiKeys.revoke(accountId, key.id, FROM);
+    await on.service.apiKeys.revoke(accountId, id, FROM);
     const revoked = await show(value);
     expect(revoked).to.include({ state: 'revoked' });
     expect(revoked.why).to.match(/^No account has this key\. About one with the same last characters, .*by a person/);

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, exchangeCode, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
-import { REDIRECT_URI } from '../support/seed.ts';
+import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { wordsOf } from '../support/words.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
@@ -224,8 +224,7 @@ describe('authorization endpoint', () => {
   it('an answer is appended to the redirect URI as it is registered (RFC 6749 §3.1.2)', async () => {
     for (const query of ['?x=a%20b&y&z=1%2B1', '?', '?y&', '?a=b=c&a=(d)']) {
       const uri = REDIRECT_URI + query;
-      const draft = { kind: 'public', name: 'Odd', redirectUris: [uri], isNative: false } as const;
-      const { client } = await on.service.clients.add(draft);
+      const client = await addTestClient(on.service, 'Odd', { kind: 'public', redirectUris: [uri] });
       const change = { client_id: client.id, redirect_uri: uri, ...pkce().parameters };
       const start = `${uri}${/[?&]$/.test(uri) ? '' : '&'}`;
       const answered = await eventually(() => person.authorize(request(change), on.seeded.person));

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Queries } from '../../src/storage/queries.ts';
 import { said } from '../pages/client-owner.ts';
 import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
-import { eventually } from '../support/eventually.ts';
+import { untilOneWaits } from '../support/databases.ts';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
 import { type Credentials, createPerson, type Fields, type Page, type Person } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -258,11 +258,7 @@ describeOn([postgresServer], 'a sign-in and forms in flight', () => {
     const { submitted } = await database.transaction(async (tx) => {
       await tx.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE');
       const submitted = browser.submit(asked, { email: person.email, password: person.password });
-      await eventually(async () => {
-        const waiting = "wait_event_type = 'Lock' AND query LIKE '%email_key = $1%'";
-        const rows = await database.query(`SELECT FROM pg_stat_activity WHERE ${waiting}`);
-        expect(rows).to.have.length(1);
-      });
+      await untilOneWaits(database);
       await store.remove('interaction', asked.url.pathname.split('/').at(-1) ?? '');
       return { submitted };
     });
@@ -276,12 +272,7 @@ describeOn([postgresServer], 'a sign-in and forms in flight', () => {
     const { sent } = await on.service.database.transaction(async (tx) => {
       await change(tx);
       const sent = request();
-      await eventually(async () => {
-        const waiting = await on.service.database.query(
-          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        );
-        expect(waiting).to.have.length(1);
-      });
+      await untilOneWaits(on.service.database);
       return { sent };
     });
     return sent;

@@ -1,7 +1,6 @@
 /** `POST /oauth/introspect` (RFC 7662), and `POST /oauth/token/revoke`, with which the bearer of a token ends it. */
 import { expect } from 'chai';
 import * as library from 'openid-client';
-import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
@@ -13,6 +12,7 @@ import {
   refresh,
   type TestClient,
 } from '../support/oauth.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';

@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
-import { apiKeyOf } from '../sandbox/called-api.ts';
 import { type Answer, refresh, type TestClient } from '../support/oauth.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, type TestService } from '../support/service.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';

@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { listenForChanges } from '../../src/storage/change-feed.ts';
-import { apiKeyOf } from '../sandbox/called-api.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
@@ -15,6 +14,7 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { type Tokens, tokensOf } from './partner-tokens.ts';

@@ -7,6 +7,7 @@ import { clientCredentials, exchangeCode, introspect, postForm, refresh } from '
 import { redisCommands } from '../support/redis-commands.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { tokensOf } from './partner-tokens.ts';
@@ -141,11 +142,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
   });
 
   it('introspecting an API key sends no Redis command, and with warm caches no PostgreSQL query', async () => {
-    const origin = { address: '::1', browser: '' };
-    const { value } = await on.service.apiKeys.add(
-      { accountId: on.seeded.person.accountId, name: 'Export', expiresInDays: 30 },
-      origin,
-    );
+    const { value } = await apiKeyOf(on.service, on.seeded.person);
     expect(await on.partner.isActive(value)).to.equal(true);
     await on.service.lastUsed.flush();
     await expectNoQueryBy(async () => {

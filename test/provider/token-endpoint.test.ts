@@ -19,6 +19,7 @@ import {
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { type ClientProblem, recordedProblems } from '../support/recorded-problems.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
@@ -232,17 +233,11 @@ describe('the token endpoint', () => {
   });
 
   describe('recent problems of a client', () => {
-    let client: Required<TestClient>;
+    let client: TestClient;
 
     beforeEach(async () => {
-      const added = await on.service.clients.add({
-        kind: 'confidential',
-        name: 'Stock Sync',
-        isNative: false,
-        redirectUris: [REDIRECT_URI],
-        ownerAccountId: on.seeded.person.accountId,
-      });
-      client = { id: added.client.id, secret: added.secret ?? '', redirectUri: REDIRECT_URI };
+      const { accountId: ownerAccountId } = on.seeded.person;
+      client = await addTestClient(on.service, 'Stock Sync', { ownerAccountId });
     });
 
     const problems = () => recordedProblems(on.service, client.id);
@@ -316,7 +311,7 @@ describe('the token endpoint', () => {
     it('a failed client authentication is recorded with its cause and method', async () => {
       const wrong = { ...client, secret: WRONG_SECRET };
       const grant = { grant_type: 'authorization_code', code: NO_CODE };
-      const inBody = { client_id: client.id, client_secret: client.secret };
+      const inBody = { client_id: client.id, client_secret: `${client.secret}` };
       const withoutSecret = { ...client, secret: '' };
       const [live, missing] = [/not one of the live secrets/, /must send its secret/];
       const attempts: readonly (readonly [error: string, cause: RegExp, authMethod: string, () => Promise<unknown>])[] =

@@ -10,12 +10,11 @@ import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, pkce, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { type Seed, seed } from '../support/seed.ts';
+import { addTestClient, apiKeyOf, type Seed, seed } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, onPostgresAndRedis, type TestService } from '../support/service.ts';
 import { partnerTokens, tokensOf } from './partner-tokens.ts';
 
-const FROM = { address: '192.0.2.1', browser: '' };
 const GUIDE = readFileSync(path.join(import.meta.dirname, '../../docs/partners.md'), 'utf8');
 const hasChecksum = (value: string): boolean => withoutChecksum(value) !== '';
 
@@ -31,14 +30,8 @@ async function issueAll({ clients, partner, seeded }: Seeded, service: TestServi
   const code = await partner.code(clients.confidential);
   const { body } = await exchangeCode(issuer, clients.confidential, code);
   const machine = await clientCredentials(issuer, clients.machine);
-  const { client, secret } = await service.clients.add({
-    kind: 'confidential',
-    name: `Partner ${performance.now()}`,
-    redirectUris: ['https://app.example/cb'],
-    isNative: false,
-  });
-  const { accountId } = seeded.person;
-  const { value: apiKey } = await service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, FROM);
+  const client = await addTestClient(service, `Partner ${performance.now()}`);
+  const { value: apiKey } = await apiKeyOf(service, seeded.person);
   const tokens = tokensOf({ body });
   return {
     client,
@@ -46,7 +39,7 @@ async function issueAll({ clients, partner, seeded }: Seeded, service: TestServi
       code: await partner.code(clients.confidential),
       ...tokens,
       machineToken: String(machine.body.access_token),
-      secret: secret ?? '',
+      secret: client.secret ?? '',
       rotatedSecret: (await service.clients.addSecret(client.id)).secret,
       commandSecret: String((await valueFrom(operatorFor(service), ['clients', 'add', ...ADDED])).client_secret),
       apiKey,

@@ -2,8 +2,9 @@
 import { expect } from 'chai';
 import { tokensOf } from '../provider/partner-tokens.ts';
 import { type Answer, clientCredentials } from '../support/oauth.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { apiKeyOf, type CalledApi, startCalledApi } from './called-api.ts';
+import { type CalledApi, startCalledApi } from './called-api.ts';
 
 describe('the warehouse API of the sandbox', () => {
   const on = startSeeded();

@@ -6,7 +6,6 @@ import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, ask, type TestClient } from '../support/oauth.ts';
 import type { Page, Person } from '../support/person.ts';
-import type { SeededPerson } from '../support/seed.ts';
 import type { TestService } from '../support/service.ts';
 
 export interface CalledApi {
@@ -70,17 +69,6 @@ export async function startCalledApi({ issuer }: TestService, client: TestClient
       expect(body).to.not.have.property('data');
     },
   };
-}
-
-/** Creates an API key for this user. */
-export async function apiKeyOf(
-  { apiKeys }: TestService,
-  { accountId }: SeededPerson,
-): Promise<{ id: string; value: string }> {
-  const origin = { address: '127.0.0.1', browser: 'the tests' };
-  const name = 'Night export';
-  const { key, value } = await apiKeys.add({ accountId, name, expiresInDays: 30 }, origin);
-  return { id: key.id, value };
 }
 
 /** Opens the page at `path` in a signed-in browser, and sends its form with the same path. */

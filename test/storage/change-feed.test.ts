@@ -4,6 +4,7 @@ import pg from 'pg';
 import { createCache } from '../../src/storage/cache.ts';
 import { type ChangeFeed, listenForChanges } from '../../src/storage/change-feed.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { openPatiently } from '../support/databases.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
@@ -47,16 +48,8 @@ describeOn([postgresServer], 'change feed', () => {
 
   listensOn(async () => {
     databaseUrl = await freshMigratedDatabaseUrl();
-    changing = await openDatabase({
-      databaseUrl,
-      dataDirectory: '',
-      timeoutFactor: TIMEOUT_FACTOR,
-    });
-    listener = await openDatabase({
-      databaseUrl,
-      dataDirectory: '',
-      timeoutFactor: TIMEOUT_FACTOR,
-    });
+    changing = await openPatiently({ databaseUrl });
+    listener = await openPatiently({ databaseUrl });
     return listener;
   });
   after(async () => {
@@ -210,11 +203,7 @@ describe('change feed of the embedded database', () => {
 
   listensOn(async () => {
     directory = await freshDataDirectory();
-    database = await openDatabase({
-      dataDirectory: directory,
-      sharing: 'own',
-      timeoutFactor: TIMEOUT_FACTOR,
-    });
+    database = await openPatiently({ dataDirectory: directory, sharing: 'own' });
     return database;
   });
   after(async () => {
@@ -254,11 +243,7 @@ describe('change feed of the embedded database', () => {
     await other.query("UPDATE clients SET name = 'elsewhere' WHERE id = 'client'");
     expect(changes).to.deep.equal(['clients client']);
     await other.close();
-    const guest = await openDatabase({
-      dataDirectory: directory,
-      sharing: 'share',
-      timeoutFactor: TIMEOUT_FACTOR,
-    });
+    const guest = await openPatiently({ dataDirectory: directory, sharing: 'share' });
     const guestFeed = await listenForChanges(guest);
     expect(guestFeed.isLive).to.equal(guest.listen !== undefined);
     expect(guestFeed.isLive).to.equal(false);

@@ -7,15 +7,15 @@ import { expect } from 'chai';
 import { createAuditTrail } from '../../src/accounts/activity/audit-trail.ts';
 import { beginFirstStart } from '../../src/base/data-directory.ts';
 import { loadSettings } from '../../src/config/load.ts';
-import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
+import { openPatiently } from '../support/databases.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { eventually } from '../support/eventually.ts';
 import { findProgram } from '../support/programs.ts';
 import { describeOn, type Requirement } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { ownDataDirectory } from './damaged-data.ts';
 import { startOtherProcess } from './other-process.ts';
 
@@ -98,9 +98,7 @@ describe('a first start that was killed while it created the database', () => {
   });
 
   it('is repeated by only one of several processes', async () => {
-    const guests = await Promise.all(
-      [0, 1].map(() => openDatabase({ dataDirectory: directory, sharing: 'share', timeoutFactor: TIMEOUT_FACTOR })),
-    );
+    const guests = await Promise.all([0, 1].map(() => openPatiently({ dataDirectory: directory, sharing: 'share' })));
     const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));
     expect(applied.filter((names) => names.length > 0)).to.have.length(1);
     expect(await pendingMigrations(owner)).to.deep.equal([]);
@@ -156,5 +154,4 @@ describe('a first start', () => {
   });
 });
 
-const openIn = (dataDirectory: string): Promise<OpenDatabase> =>
-  openDatabase({ dataDirectory, sharing: 'own', timeoutFactor: TIMEOUT_FACTOR });
+const openIn = (dataDirectory: string): Promise<OpenDatabase> => openPatiently({ dataDirectory, sharing: 'own' });

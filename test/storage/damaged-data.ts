@@ -1,9 +1,8 @@
 /** Opens damaged data directories, for the quick and the slow tests. */
 import { readdirSync } from 'node:fs';
 import { expect } from 'chai';
-import { openDatabase } from '../../src/storage/database.ts';
+import { openPatiently } from '../support/databases.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
-import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 /** Each test of the suite that calls this gets a data directory of its own, in `on.directory`. */
 export function ownDataDirectory() {
@@ -16,11 +15,7 @@ export function ownDataDirectory() {
   /** Returns the error with which opening the directory fails. */
   async function refusal(): Promise<Error & { code?: string }> {
     try {
-      const database = await openDatabase({
-        dataDirectory: on.directory,
-        sharing: 'own',
-        timeoutFactor: TIMEOUT_FACTOR,
-      });
+      const database = await openPatiently({ dataDirectory: on.directory, sharing: 'own' });
       await database.close();
     } catch (error) {
       return error as Error;

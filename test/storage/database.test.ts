@@ -5,12 +5,11 @@ import { Refusal } from '../../src/base/refusal.ts';
 import { failureOf as operatorFailure } from '../../src/operator/program/failure.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { forEachDatabase, openPatiently } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { failureOf, withinLimit } from './waiting.ts';
 
 const ADD = 'INSERT INTO organizations (id, name, created_at) VALUES ($1, $2, $3)';
@@ -119,10 +118,10 @@ forEachDatabase('database', (open) => {
 
 describeOn([postgresServer], 'a statement that reaches its time limit', () => {
   it('is reported as such, and not as a database that does not answer', async () => {
-    const url = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
+    const databaseUrl = await freshMigratedDatabaseUrl();
     const [impatient, other] = [
-      await openDatabase({ ...url, timeoutFactor: 0.5 }),
-      await openDatabase({ ...url, timeoutFactor: TIMEOUT_FACTOR }),
+      await openPatiently({ databaseUrl, timeoutFactor: 0.5 }),
+      await openPatiently({ databaseUrl }),
     ];
     const lock = 'LOCK TABLE organizations IN ACCESS EXCLUSIVE MODE';
     const endings: readonly (readonly [string, () => Promise<unknown>])[] = [
@@ -155,8 +154,8 @@ describeOn([postgresServer], 'a statement that reaches its time limit', () => {
 
 describeOn([postgresServer], 'every connection to a PostgreSQL server', () => {
   it('compiles no statement, also of a transaction, and without a start-up parameter, which a pooler would refuse', async () => {
-    const url = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
-    const database = await openDatabase({ ...url, timeoutFactor: TIMEOUT_FACTOR, databaseConnections: 3 });
+    const databaseUrl = await freshMigratedDatabaseUrl();
+    const database = await openPatiently({ databaseUrl, databaseConnections: 3 });
     const asked = `SELECT setting, source, (SELECT reset_val FROM pg_settings WHERE name = 'jit') AS given, pg_sleep(0.2)
       FROM pg_settings WHERE name = 'jit'`;
     const answers = await Promise.all([
@@ -178,14 +177,9 @@ describeOn([postgresServer], 'database on a failing server', () => {
 
   before(async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
-    const options = { databaseUrl, dataDirectory: '' };
-    limited = await openDatabase(options);
-    database = await openDatabase({ ...options, timeoutFactor: TIMEOUT_FACTOR });
-    operator = await openDatabase({
-      ...options,
-      timeoutFactor: TIMEOUT_FACTOR,
-      databaseConnections: 2,
-    });
+    limited = await openDatabase({ databaseUrl, dataDirectory: '' });
+    database = await openPatiently({ databaseUrl });
+    operator = await openPatiently({ databaseUrl, databaseConnections: 2 });
   });
   after(() => Promise.all([limited, database, operator].map((one) => one.close())));
 

@@ -8,9 +8,9 @@ import { expect } from 'chai';
 import { failureOf as operatorFailure } from '../../src/operator/program/failure.ts';
 import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
 import { type DirectoryLock, takeDirectoryLock } from '../../src/storage/embedded/directory-lock.ts';
+import { openPatiently } from '../support/databases.ts';
 import { freshDataDirectory } from '../support/embedded-postgres.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { type OtherProcess, startOtherProcess } from './other-process.ts';
 import { failureOf } from './waiting.ts';
 
@@ -91,9 +91,8 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
 describe('embedded PostgreSQL, a process that is stopped during a transaction', () => {
   it('the process loses the transaction and blocks no other, and its error says why', async () => {
     const dataDirectory = await freshDataDirectory();
-    const options = { dataDirectory, timeoutFactor: TIMEOUT_FACTOR };
-    const owner = await openDatabase({ ...options, sharing: 'own', maxIdleMs: 100 });
-    const guest = await openDatabase({ ...options, sharing: 'share' });
+    const owner = await openPatiently({ dataDirectory, sharing: 'own', maxIdleMs: 100 });
+    const guest = await openPatiently({ dataDirectory, sharing: 'share' });
     const { promise: goesOn, resolve: goOn } = Promise.withResolvers<void>();
     const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
     const transaction = guest.transaction(async (tx) => {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
-import { type OpenDatabase, openDatabase, placeOf } from '../../src/storage/database.ts';
+import { type OpenDatabase, placeOf } from '../../src/storage/database.ts';
 import {
   MigrationsPending,
   migrate,
@@ -12,12 +12,11 @@ import {
   SchemaUnknown,
 } from '../../src/storage/migrate.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
-import { forEachDatabase } from '../support/databases.ts';
+import { forEachDatabase, openPatiently } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabaseUrl, startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { failureOf } from './waiting.ts';
 
 const MIGRATIONS = path.join(import.meta.dirname, '../../src/storage/migrations');
@@ -110,18 +109,11 @@ describe('the file of the schema', () => {
 });
 
 describeOn([postgresServer], 'migrations with several nodes', () => {
-  const openEmpty = async (): Promise<OpenDatabase> =>
-    openDatabase({
-      databaseUrl: await freshDatabaseUrl(),
-      dataDirectory: '',
-      timeoutFactor: TIMEOUT_FACTOR,
-    });
+  const openEmpty = async () => openPatiently({ databaseUrl: await freshDatabaseUrl() });
 
   it('migrations run once if nodes start at the same time', async () => {
     const databaseUrl = await freshDatabaseUrl();
-    const nodes = await Promise.all(
-      [1, 2, 3].map(() => openDatabase({ databaseUrl, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR })),
-    );
+    const nodes = await Promise.all([1, 2, 3].map(() => openPatiently({ databaseUrl })));
     await Promise.all(nodes.map((node) => requireSchema(node, { autoMigrate: true })));
     for (const node of nodes) {
       expect(await appliedMigrations(node)).to.deep.equal(NAMES);
@@ -230,11 +222,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await admin.query(`CREATE ROLE gatehouse LOGIN;
       ALTER DATABASE ${administrated.pathname.slice(1)} OWNER TO gatehouse`);
     [ownUrl.username, ownUrl.pathname] = ['gatehouse', administrated.pathname];
-    const database = await openDatabase({
-      databaseUrl: ownUrl.href,
-      dataDirectory: '',
-      timeoutFactor: TIMEOUT_FACTOR,
-    });
+    const database = await openPatiently({ databaseUrl: ownUrl.href });
     try {
       await migrate(database);
       // Slow: it takes minutes for so many rows.

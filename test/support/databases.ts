@@ -1,8 +1,11 @@
 /** Suites that run on each supported PostgreSQL: the embedded one and a real server. */
+import { expect } from 'chai';
 import { systemClock } from '../../src/base/clock.ts';
-import { type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import { type DatabaseOptions, type OpenDatabase, openDatabase } from '../../src/storage/database.ts';
+import type { Queries } from '../../src/storage/queries.ts';
 import { realNow } from './clock.ts';
 import { freshDataDirectory } from './embedded-postgres.ts';
+import { eventually } from './eventually.ts';
 import { createOpened } from './opened.ts';
 import { freshMigratedDatabaseUrl } from './postgres-server.ts';
 import { describeOn, postgresServer } from './requirements.ts';
@@ -66,14 +69,17 @@ export function testDatabase(): OpenDatabase {
 export const openUsualDatabase = (): Promise<OpenDatabase> =>
   openTestDatabase(postgresServer.program === undefined ? 'embedded' : 'postgres');
 
+/** Opens a database with time limits that no slow machine reaches. */
+export const openPatiently = (place: Partial<DatabaseOptions>): Promise<OpenDatabase> =>
+  openDatabase({ dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR, ...place });
+
 /** Opens a database with the schema and no rows, which the caller closes. */
 export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase> {
-  const timeoutFactor = TIMEOUT_FACTOR;
-  const place =
+  const database = await openPatiently(
     kind === 'embedded'
       ? { dataDirectory: await freshDataDirectory() }
-      : { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
-  const database = await openDatabase({ ...place, timeoutFactor });
+      : { databaseUrl: await freshMigratedDatabaseUrl() },
+  );
   return {
     ...database,
     now: () => timeOf(database),
@@ -84,6 +90,13 @@ export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase
 /** Returns the time of a clock that stands still, which the server cannot follow exactly. */
 const timeOf = (database: OpenDatabase): string =>
   Date.now === realNow ? database.now() : `'${new Date(systemClock()).toISOString()}'::timestamptz`;
+
+/** Resolves once exactly one session of this database waits for a lock. */
+export const untilOneWaits = (database: Queries): Promise<void> =>
+  eventually(async () => {
+    const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    expect(await database.query(waiting)).to.have.length(1);
+  });
 
 /** Returns how many rows each node of a plan read in all its loops. */
 export function rowsIn(plan: unknown): number[] {

@@ -72,11 +72,7 @@ const sharedServer = madeOnce(async () => {
 const migratedTemplate = madeOnce(async () => {
   const server = await sharedServer();
   const url = await server.createDatabase();
-  const database = await openDatabase({
-    databaseUrl: url,
-    dataDirectory: '',
-    timeoutFactor: TIMEOUT_FACTOR,
-  });
+  const database = await openDatabase({ databaseUrl: url, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR });
   // Close the connections: PostgreSQL copies a template only if it has none.
   await migrate(database).finally(() => database.close());
   return nameOf(url);

@@ -112,6 +112,17 @@ const PASSWORD = 'seven green forklifts';
  */
 const passwordHash = madeOnce(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
 
+/** Adds an API key of this account. @returns the key with its value */
+export async function apiKeyOf(
+  { apiKeys }: Pick<TestService, 'apiKeys'>,
+  { accountId }: Pick<SeededPerson, 'accountId'>,
+  name = 'Export',
+) {
+  const origin = { address: '192.0.2.1', browser: 'the tests' };
+  const { key, value } = await apiKeys.add({ accountId, name, expiresInDays: 30 }, origin);
+  return { ...key, value };
+}
+
 /** Creates a link to set this account's password, as the operator does. @returns its path */
 export async function passwordLink(
   { accounts, passwordLinks }: Pick<TestService, 'accounts' | 'passwordLinks'>,

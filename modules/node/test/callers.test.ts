@@ -1,9 +1,9 @@
 /** A GraphQL API in Koa that identifies its callers, with few requests. Tests of the sandbox's API cover the rest. */
 import { expect } from 'chai';
 import { tokensOf } from '../../../test/provider/partner-tokens.ts';
-import { apiKeyOf } from '../../../test/sandbox/called-api.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import { basic, clientCredentials, revokeCurrent } from '../../../test/support/oauth.ts';
+import { apiKeyOf } from '../../../test/support/seed.ts';
 import { startSeeded } from '../../../test/support/seeded.ts';
 import { CallerRefused, type Introspector, mayReach, requireRight } from '../src/resource-server.ts';
 import { bearer, introspectorOf, passOnTo, type StandIn, startStandIn } from './stand-in.ts';
