@@ -127,8 +127,9 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     if (!asText) return;
     unpacked.delete(entry);
     unpacked.add(entry);
+    if (unpacked.size <= MAX_UNPACKED) return;
     const [oldest] = unpacked;
-    if (unpacked.size <= MAX_UNPACKED || oldest?.value === undefined) return;
+    if (oldest?.value === undefined) return;
     oldest.bytes ??= bytesOf(asText.pack(oldest.value));
     oldest.value = undefined;
     unpacked.delete(oldest);
@@ -240,6 +241,8 @@ function createLruMap<Value extends Cacheable>(maxSize: number) {
       if (entry.size > maxSize) return;
       entries.set(key, entry);
       size += entry.size;
+      // Begin no iteration without need: it passes the places of all entries that were deleted since the map has grown.
+      if (size <= maxSize) return;
       for (const oldest of entries.keys()) {
         if (size <= maxSize) break;
         remove(oldest);
