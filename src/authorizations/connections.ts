@@ -282,7 +282,7 @@ export function createConnections(parts: {
      *
      * @returns the number of connections
      */
-    async endEveryAuthorization(onProgress?: (done: number) => void): Promise<number> {
+    async endEveryAuthorization(onProgress: (done: number) => void): Promise<number> {
       let done = 0;
       let after: string | undefined;
       // Raise the generation of new connections first. The lock waits for approvals in progress, whose connections are
@@ -307,7 +307,7 @@ export function createConnections(parts: {
         after = rows.at(-1)?.account_id;
         if (after === undefined) return done;
         for (const { connections } of rows) done += connections;
-        onProgress?.(done);
+        onProgress(done);
       }
     },
 

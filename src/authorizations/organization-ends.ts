@@ -176,7 +176,7 @@ export function createOrganizationEnds(parts: {
           ? access.clientBlocks.block(tx, organizationId, clientId, made)
           : access.clientBlocks.blockIn(tx, organizationId, warehouseId, clientId, made),
       );
-      if (isBlocked) access.clientBlocks.forget(clientId);
+      access.clientBlocks.forget(clientId);
       return isBlocked;
     },
 
@@ -189,7 +189,7 @@ export function createOrganizationEnds(parts: {
           ? access.clientBlocks.unblock(tx, organizationId, clientId)
           : access.clientBlocks.unblockIn(tx, organizationId, warehouseId, clientId),
       );
-      if (isUnblocked) access.clientBlocks.forget(clientId);
+      access.clientBlocks.forget(clientId);
       return isUnblocked;
     },
   };

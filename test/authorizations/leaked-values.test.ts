@@ -99,14 +99,14 @@ describe('a value that was found in public', () => {
     const { value, lastFour } = await addKey('Nightly report');
     const { resourceServer } = on.clients;
     expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(true);
-    await report(value);
+    await report({ ...SCANNER, token: value, source: '' });
     expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(false);
     expect(await mailTo(email, 'Nightly report')).to.include(`…${lastFour}`);
     expect((await lastActivity(accountId))[0]).to.include({
       action: 'api_key_revoked',
       cause: 'leaked',
       last_four: lastFour,
-      found_at: `scan, ${SCANNER.url}`,
+      found_at: SCANNER.url,
     });
   });
 

@@ -50,13 +50,14 @@ describe('requests that report leaked values', () => {
     const places = [
       { token, url: 7 },
       { token, source: {} },
+      { token, source: 'scan', url: 7 },
       { token, url: null, source: '' },
     ];
     const { status, body } = await reportLeaks(on.service, [...odd, ...places]);
     expect(status).to.equal(200);
     expect(body.received).to.equal(1);
     const malformed = body.malformed as { index: number; message: string }[];
-    expect(malformed.map(({ index }) => index)).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(malformed.map(({ index }) => index)).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     for (const { message } of malformed) expect(message).to.match(/^(token|url or source) /);
   });
 

@@ -175,9 +175,8 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
   });
 
-  it('a later approval that does not change the limit leaves it as it was', async () => {
-    await approveWith({ limit_rights: 'read' });
-    await approveWith({});
+  it('a later approval sets the limit that it chooses, and one without a choice leaves the limit as it was', async () => {
+    for (const chosen of [{}, { limit_rights: 'read' }, {}]) await approveWith(chosen);
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.include('Northern Logistics viewer: Riga read Rotterdam read');
   });
