@@ -48,7 +48,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'host/metrics': 'durations metrics',
   'operator/accounts': 'accounts api-keys mailing sessions',
   'operator/clients': 'client-report clients',
-  'operator/command': 'arguments confirmation names operator report secret-file',
+  'operator/command': 'arguments confirmation names operator report',
   'operator/import': 'import printed-report',
   'operator/places': 'memberships places',
   'operator/program': 'run-operator',

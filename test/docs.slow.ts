@@ -1,6 +1,6 @@
 /** The commands and programs in the docs work. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
@@ -114,9 +114,6 @@ describe('the documentation', () => {
           // Wait for only one node, because only one runs here.
           const line = command.replace('nodes --wait 2', 'nodes --wait 1');
           const words = wordsOf(line).map((word) => values[word] ?? word);
-          // Name a new file each time, because the command refuses one that exists.
-          const out = words.indexOf('--out') + 1;
-          if (out > 0) words[out] = path.join(mkdtempSync(path.join(directory, 'out-')), 'file');
           // Type a confirmation for commands that ask for one.
           const isAsked =
             words[0] === 'revoke' || /^(?!memberships )\S+ (remove|remove-secret|renew|delete|end|revoke)\b/.test(line);

@@ -27,9 +27,7 @@ interface Unit {
   readonly environment: Variables;
 }
 
-/** `keys generate` runs as the caller, because it needs no deployment, and `--out` writes the caller's file. */
-const makesKey = process.argv.some((word, index, words) => word === 'keys' && words[index + 1] === 'generate');
-const unit = makesKey || namesADeployment(environmentOfProcess) ? undefined : findUnit();
+const unit = namesADeployment(environmentOfProcess) ? undefined : findUnit();
 if (unit === undefined) await import('./main.ts');
 else runIn(unit);
 

@@ -1,12 +1,9 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import path from 'node:path';
 import { expect } from 'chai';
 import { createConnections } from '../../src/authorizations/connections.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { matchesSecret } from '../clients/drafts.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
 import { expectWrongUsage, valueFrom } from './run-operator.ts';
 
@@ -118,37 +115,6 @@ describe('operator clients', () => {
       change('client_suspended', ada, app),
       change('client_resumed', ada, app),
     ]);
-  });
-
-  it('each command that makes a secret can write it into a new private file, and then prints it nowhere', async () => {
-    const folder = temporaryDirectory('secrets');
-    const { id } = await addClient('--kind confidential --redirect-uri https://acme.example/cb');
-    for (const [index, words] of [
-      'clients add --kind machine --name Robot',
-      `clients rotate-secret ${id}`,
-      `clients renew ${id} --yes`,
-      'accounts add --email out@example.test --name Out --generate-password',
-      'accounts add --email in@example.test --name In --invite',
-      'accounts invite in@example.test',
-    ].entries()) {
-      const file = path.join(folder, String(index));
-      const { exitCode, output, errors } = await run(`${words} --out ${file}`);
-      expect(exitCode, words + errors).to.equal(0);
-      const secret = readFileSync(file, 'utf8').trim();
-      expect(secret, words).to.match(/^\S{20,}$/);
-      expect(output + errors, words).not.to.contain(secret);
-      expect(statSync(file).mode & 0o777, words).to.equal(0o600);
-    }
-    const added = await value(`clients add --kind machine --name Robot --out ${path.join(folder, 'json')}`);
-    expect(added).to.include({ name: 'Robot' }).and.not.have.property('client_secret');
-    const unmade = path.join(folder, 'unmade');
-    await run(`clients rotate-secret gate_ci_unknown --out ${unmade}`);
-    expect(existsSync(unmade)).to.equal(false);
-    const { errors } = await run(
-      `clients add --kind public --name Page --redirect-uri http://localhost/cb --out ${unmade}`,
-    );
-    expect(errors).to.contain('No secret was made');
-    expect(existsSync(unmade)).to.equal(false);
   });
 
   it('commands rotate the secret of any client, and remove the old secret but never the last one', async () => {

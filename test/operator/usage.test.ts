@@ -30,7 +30,6 @@ const VERBS = {
   transfer: 'gives it to another owner',
   rotate: 'adds a second secret next to the current one',
   renew: 'ends all secrets and what was issued before, and makes one new secret',
-  generate: 'prints a new value and changes nothing',
   invite: 'creates a one-time link',
   policy: 'shows or changes what an organization decides about all clients and API keys',
   block: 'blocks a client in an organization, even if it is approved',
@@ -98,7 +97,6 @@ describe('the operator command', () => {
       'audit --before x',
       'revoke',
       'revoke --token x --account y',
-      'keys generate --kind door',
       'revoke --account y --since 7d',
       'revoke --all --since 7d --yes',
       'memberships list --account a@b.test --match x',
@@ -148,7 +146,7 @@ describe('the operator command', () => {
     const leaves = commandsOf(program).filter(([, { commands }]) => commands.length === 0);
     const namesOf = (is: typeof onlyReads) => leaves.flatMap(([words, command]) => (is(command) ? [words] : []));
     const listing = called.filter((words) => / (list|show)$/.test(words));
-    const others = ['keys generate', 'audit', 'check-config', 'doctor', 'nodes', 'show'];
+    const others = ['audit', 'check-config', 'doctor', 'nodes', 'show'];
     expect(namesOf(onlyReads)).to.have.members([...listing, ...others]);
     const ends = ['accounts suspend', 'api-keys revoke', 'clients suspend', 'connections end', 'organizations block'];
     expect(namesOf(onlyStops)).to.have.members([...ends, 'revoke', 'sessions end']);

@@ -113,7 +113,6 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'check-config': [''],
   reload: ['--dry-run'],
   'keys list': [''],
-  'keys generate': ['--kind token'],
   doctor: ['', '--json'],
   nodes: [''],
   migrate: [''],

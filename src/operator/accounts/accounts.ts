@@ -15,7 +15,6 @@ import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
-import { addOutOption } from '../command/secret-file.ts';
 import type { Registries } from '../registries.ts';
 import { addLinkCommands } from './account-links.ts';
 import { addPasskeyCommands } from './account-passkeys.ts';
@@ -32,7 +31,8 @@ function addAccounts(program: Command, operator: Operator): void {
   const { run } = operator;
   const accounts = program.command('accounts').description('people who may sign in');
 
-  addOutOption(accounts.command('add'))
+  accounts
+    .command('add')
     .description('add an account; its password comes from standard input or from the options below')
     .requiredOption('--email <email>', 'the email address to sign in with')
     .requiredOption('--name <name>', 'the name shown on pages')
@@ -56,12 +56,11 @@ function addAccounts(program: Command, operator: Operator): void {
         if (isInvited) return joined(report, await invite(registries, account));
         if (!given?.isGenerated) return report;
         const { password } = given;
-        const text = `Password, shown only once: ${password}`;
-        return joined(report, { value: { password }, text, secret: password });
+        return joined(report, { value: { password }, text: `Password, shown only once: ${password}` });
       });
     });
 
-  aboutAccount(addOutOption(accounts.command('invite')), operator, async (account, registries) => {
+  aboutAccount(accounts.command('invite'), operator, async (account, registries) => {
     if (account.isSuspended) throw suspended(account);
     return joined(changeReport('Invited', account), await invite(registries, account));
   }).description('create a link with which the person sets the password, or signs in if passwords are off');
@@ -190,7 +189,6 @@ export const methodWords = ({ signInMethods }: Pick<ListedAccount, 'signInMethod
 const joined = (first: Report & { readonly value: object }, second: Report & { readonly value: object }): Report => ({
   value: { ...first.value, ...second.value },
   text: `${first.text}\n${second.text}`,
-  secret: second.secret,
 });
 
 const suspended = ({ email }: Account): Refusal =>

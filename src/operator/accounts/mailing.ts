@@ -40,6 +40,5 @@ export async function invite(parts: Pick<Registries, 'settings' | 'passwordLinks
       ...(isMailed ? [`The link was also mailed to ${account.email}.`] : []),
       ...(failure === undefined ? [] : [`The link could not be mailed: ${failure}`]),
     ].join('\n'),
-    secret: url,
   };
 }

@@ -13,7 +13,6 @@ import { addYesOption } from '../command/confirmation.ts';
 import { aboutClient, accountNamed } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
-import { addOutOption } from '../command/secret-file.ts';
 import { clientRecord, type Registries } from '../registries.ts';
 import { clientReport, clientValue, shownClient, stateOf } from './client-report.ts';
 
@@ -48,7 +47,8 @@ export function addClientCommands(program: Command, operator: Operator): void {
 }
 
 function addAdd(clients: Command, { run }: Operator): void {
-  addOutOption(clients.command('add'))
+  clients
+    .command('add')
     .description('register a client and show its secret once')
     .addOption(new Option('--kind <kind>', 'kind of the client').choices(KINDS).makeOptionMandatory())
     .requiredOption('--name <name>', 'the name that people see when they approve the client')
@@ -85,7 +85,6 @@ async function addClient(
       ...(secret === undefined ? [] : [`Client secret: ${secret} (shown only once)`]),
       ...cautions,
     ].join('\n'),
-    secret,
   };
 }
 
@@ -232,9 +231,9 @@ function addTransfer(clients: Command, operator: Operator): void {
 }
 
 function addRotateSecret(clients: Command, operator: Operator): void {
-  const rotate = addOutOption(clients.command('rotate-secret')).description(
-    'add a second secret next to the current one, and show it once',
-  );
+  const rotate = clients
+    .command('rotate-secret')
+    .description('add a second secret next to the current one, and show it once');
   aboutClient(rotate, operator, async (found, registries) => {
     const { client, secret } = await registries.clients.addSecret(found.id, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_added', found, { last_four: lastFour })(tx),
@@ -245,7 +244,6 @@ function addRotateSecret(clients: Command, operator: Operator): void {
         `Client secret: ${secret} (shown only once)`,
         'The previous secret stays valid until `clients remove-secret` removes it.',
       ].join('\n'),
-      secret,
     };
   });
 }
@@ -270,7 +268,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
 }
 
 function addRenew(clients: Command, operator: Operator): void {
-  const renew = addYesOption(addOutOption(clients.command('renew'))).description(
+  const renew = addYesOption(clients.command('renew')).description(
     'after a theft at the partner: end all secrets and tokens, and show one new secret once; no person approves again',
   );
   aboutClient(renew, operator, async (found, registries) => {
@@ -284,7 +282,6 @@ function addRenew(clients: Command, operator: Operator): void {
     print({
       value: { ...(client ? clientValue(client) : { client_id: found.id }), client_secret: secret },
       text: `Client secret: ${secret} (shown only once)`,
-      secret,
     });
     const failure = await mailRenewal(registries, found).catch((error: Error) => error.message);
     if (failure !== undefined) stderr.write(`Warning: its owner was not mailed (${failure}).\n`);

@@ -46,8 +46,6 @@ export interface Report {
   /** Printed as one line of JSON with `--json`, if not undefined. */
   readonly value: unknown;
   readonly text: string;
-  /** The secret that `value` and `text` contain. With `--out` it is written into a file and not printed. */
-  readonly secret?: string | undefined;
   /** The default is 0. */
   readonly exitCode?: number;
 }

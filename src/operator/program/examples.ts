@@ -29,7 +29,6 @@ import people.jsonl --dry-run
 import people.jsonl --prune --yes
 import people.jsonl --as-of 2026-01-31T08:00Z
 changes allow 480 --reason "ticket 4711"
-keys generate --kind token --out new-token-key
 `.split('\n');
 
 /** Adds required options to the usage of each command, and examples to its help. A noun gets one for each verb. */

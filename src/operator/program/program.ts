@@ -75,7 +75,7 @@ export function createProgram(operator: Operator, { json }: { readonly json: boo
 }
 
 /** Commands that change nothing. All other commands first print which deployment they change. */
-const READS = /^(audit|check-config|doctor|nodes|show|keys generate|\S+ (list|show))$/;
+const READS = /^(audit|check-config|doctor|nodes|show|\S+ (list|show))$/;
 
 /** Commands that end or refuse access. They run even if the settings file is refused, because they need only stores. */
 const STOPS = /^(revoke|\S+ (block|end|revoke|suspend))$/;

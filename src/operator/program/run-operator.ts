@@ -7,7 +7,6 @@ import { loadForCommand } from '../../config/load.ts';
 import { describeDeployment } from '../../service/deployment.ts';
 import { requireConfirmation } from '../command/confirmation.ts';
 import type { Operator, Report, Surroundings } from '../command/operator.ts';
-import { createSecretFile } from '../command/secret-file.ts';
 import { withRegistries } from '../registries.ts';
 import { failureOf } from './failure.ts';
 import { createProgram, onlyReads, onlyStops } from './program.ts';
@@ -29,11 +28,8 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   /** Set once commander has found the command. */
   let command: Command | undefined;
 
-  let secretFile: ReturnType<typeof createSecretFile> | undefined;
-
-  function print(full: Report): void {
+  function print(report: Report): void {
     progress.clear();
-    const report = secretFile?.take(full) ?? full;
     if (!json || report.value !== undefined) {
       stdout.write(`${json ? JSON.stringify(report.value) : report.text}\n`);
     }
@@ -92,15 +88,11 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   const program = createProgram(operator, { json });
   program.hook('preAction', (_program, found) => {
     command = found;
-    const { out } = found.opts<{ out?: string }>();
-    if (out !== undefined) secretFile = createSecretFile(out, operator.warn);
   });
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError && error.exitCode === 0)) fail(error);
-  } finally {
-    secretFile?.close();
   }
   return exitCode;
 
