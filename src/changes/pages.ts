@@ -10,8 +10,6 @@ export interface Plan {
   readonly passes: readonly Pass[];
   /** True to remove imported records that are not in the file. */
   readonly prune: boolean;
-  /** True to let a line take over an organization or warehouse that was created manually and has the same name. */
-  readonly adoptByName: boolean;
   /** The time at which the data of the file was correct. */
   readonly asOf: Date;
 }
@@ -136,12 +134,9 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
   const adding = new Set<number>();
   /** The lines whose record was found by its address. */
   const adopting = new Set<number>();
-  const notFound = rows.filter(({ own, before }) => !own && !before);
-  const byName = plan.adoptByName && type !== 'account' ? await findByName(tx, plan, type, notFound) : undefined;
-  for (const row of rows) {
-    const { number, line, id, own, before, holder } = row;
+  for (const { number, line, id, own, before, holder } of rows) {
     if (own && before) problems.push({ number, message: bothIdsExist(`${line.former_external_id}`) });
-    const found = own ?? before ?? holder ?? byName?.adopt(row, problems);
+    const found = own ?? before ?? holder ?? undefined;
     if (found === undefined) adding.add(number);
     else if (found === holder) adopting.add(number);
     // A line without an id is outdated, unless the recorded time of the deletion has expired.
@@ -159,37 +154,6 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
     );
   }
   return { ids, adding, adopting, problems };
-}
-
-/** Finds manually created organizations or warehouses with the name of a line. */
-async function findByName(tx: Queries, { importId }: Plan, type: 'organization' | 'warehouse', rows: readonly Row[]) {
-  const home = type === 'warehouse' ? 't.organization_id' : 'NULL';
-  const found = await tx.query<{ id: string; name: string; home: string | null; taken_by: string | null }>(
-    `SELECT t.id, t.name, ${home} AS home, ${keyOfId('t.id')} AS taken_by FROM ${TABLES[type]} t
-      WHERE t.external_id IS NULL AND t.ended_at IS NULL AND t.name = ANY($2) ORDER BY t.id`,
-    [importId, rows.map(({ line }) => line.name)],
-  );
-  const takenBy = new Map(found.map(({ id, taken_by }) => [id, taken_by]));
-  const homes = new Map(rows.map(({ number, organization_id }) => [number, organization_id]));
-  return {
-    /** Adds a problem if several records have the name. */
-    adopt({ number, line: { name }, key }: Row, problems: { number: number; message: string }[]): string | undefined {
-      const same = found.filter((one) => one.name === name && one.home === homes.get(number));
-      const [one] = same;
-      if (!one) return undefined;
-      const other = takenBy.get(one.id);
-      if (same.length === 1 && (other === null || other === key)) {
-        takenBy.set(one.id, key);
-        return one.id;
-      }
-      const why =
-        same.length > 1
-          ? `${same.length} ${type}s that were not imported have the name ${JSON.stringify(name)}`
-          : `the line of ${JSON.stringify(other)} has the same name, and it matches one that was not imported`;
-      problems.push({ number, message: `name: ${why}; set the external_id on the right one first (${type}s update)` });
-      return undefined;
-    },
-  };
 }
 
 const bothIdsExist = (former: string): string =>

@@ -21,7 +21,6 @@ interface ClientFilter {
   readonly kind?: ClientKind | undefined;
   readonly ownerAccountId?: string | undefined;
   readonly isSuspended?: true | undefined;
-  readonly isOwnerSuspended?: true | undefined;
 }
 
 const CLIENT_STATE = `CASE WHEN "isSuspended" THEN 'suspended' ELSE 'active' END`;
@@ -112,7 +111,7 @@ export function createClientRegistry(parts: {
 
     /** Returns the clients that match all of `only` from the database, oldest first. */
     async list(page: PageRequest = {}, only: ClientFilter = {}): Promise<Page<Client>> {
-      const { kind, ownerAccountId, isSuspended, isOwnerSuspended } = only;
+      const { kind, ownerAccountId, isSuspended } = only;
       const query = {
         select: `${SELECT_CLIENTS} WHERE ($1::text IS NULL OR c.owner_account_id = $1)`,
         order: ['"createdAt"', 'id'],
@@ -121,7 +120,6 @@ export function createClientRegistry(parts: {
         filters: [
           ['kind = $', kind],
           ['"isSuspended" = $', isSuspended],
-          ['(SELECT suspended_at IS NOT NULL FROM accounts o WHERE o.id = a."ownerAccountId") = $', isOwnerSuspended],
         ] as const,
       };
       return mapPage(await pageOf<ClientRow>(database, query, page), clientFrom);

@@ -112,14 +112,6 @@ export function createOwnedClients(database: Queries) {
   return {
     listByOwner: (accountId: string): Promise<OwnedClient[]> => select('c.owner_account_id = $1', [accountId]),
 
-    async countOfSuspendedOwners(): Promise<number> {
-      const [row] = await database.query<{ count: number }>(
-        `SELECT count(*)::int FROM accounts a JOIN clients c ON c.owner_account_id = a.id
-          WHERE a.suspended_at IS NOT NULL`,
-      );
-      return row?.count ?? 0;
-    },
-
     isOwnedBy: async (accountId: string, id: string, tx: Queries): Promise<boolean> => {
       const owned = 'SELECT FROM clients WHERE owner_account_id = $1 AND id = $2';
       return (await tx.query(owned, [accountId, id])).length > 0;

@@ -47,8 +47,9 @@ const byImport = ([roles, late]: [Readonly<Record<Name, Role>>, number]): Step =
       const role = roles[name];
       return [line.account(name, { email, name: shown }), ...(role ? [line.membership(name, 'O1', role)] : [])];
     });
+    await service.database.query(`UPDATE organizations SET external_id = 'O1' WHERE id = $1`, [seeded.organization.id]);
     const file = fileOf(line.organization('O1', seeded.organization.name), ...lines);
-    const options = '--adopt-by-name --prune --prune-at-most 100% --yes';
+    const options = '--prune --prune-at-most 100% --yes';
     const asOf = timeOf(world, late);
     await valueFrom(operatorOn(service.database), `import ${file} --as-of ${asOf} ${options}`);
     // The command forgets removals 30 days later by the real clock, because the clock of the walk is not its own.

@@ -78,7 +78,7 @@ export async function importWith(
   await using source = await openImportFile(file, process);
   await using run = await importer.begin('this test');
   const { passes } = await importer.stage(run, source.lines());
-  const plan = { passes, prune, adoptByName: false, asOf: source.writtenAt };
+  const plan = { passes, prune, asOf: source.writtenAt };
   await run.takeTurn();
   const { report, ...sets } = await importer.compare(run, plan, { pruneAtMost });
   await meanwhile?.();

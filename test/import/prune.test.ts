@@ -1,4 +1,4 @@
-/** What an import removes with `--prune`, and which existing data it adopts: by name, by a former id, and elsewhere. */
+/** What an import removes with `--prune`, and which existing data it adopts: by a former id, and elsewhere. */
 import { expect } from 'chai';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
@@ -29,7 +29,7 @@ const without = (...ids: string[]): string => {
 };
 
 onPostgres('operator import --prune', (open) => {
-  const { run, value, refusal, parts } = setUpOperator(open);
+  const { value, refusal, parts } = setUpOperator(open);
   const query: OpenDatabase['query'] = (...asked) => parts().database.query(...asked);
 
   beforeEach(async () => {
@@ -69,26 +69,6 @@ onPostgres('operator import --prune', (open) => {
       'organization_removed  Organization O4',
       'account_suspended A2',
     ]);
-  });
-
-  it('an import that suspends owners of clients says how many clients that concerns, and `clients list` names them', async () => {
-    for (const id of ['A1', 'A2']) {
-      const owner = `--owner=${id}@example.test`;
-      await value(['clients', 'add', '--kind=machine', owner, `--name=Client of ${id}`]);
-    }
-    const concerned = async () => {
-      const listed = await value('clients list --owner-suspended');
-      return listed.map(({ name }: { name: string }) => name);
-    };
-    const pruned = await prune(without('A2'));
-    expect(pruned.clients_of_suspended_owners).to.equal(1);
-    expect(await concerned()).to.deep.equal(['Client of A2']);
-    const file = fileOf(account('A1', { suspended: true }));
-    const { output } = await run(`import ${file}`);
-    expect(output).to.include('own 2 clients').and.include('clients list --owner-suspended');
-    expect(await concerned()).to.deep.equal(['Client of A1', 'Client of A2']);
-    expect((await value(`import ${fileOf(...ALL)}`)).clients_of_suspended_owners).to.equal(0);
-    await query('DELETE FROM clients');
   });
 
   it('`--prune` keeps everything created manually, and whatever that depends on', async () => {
@@ -201,43 +181,12 @@ onPostgres('existing data in an import', (open) => {
     );
   };
 
-  it('with --adopt-by-name an import adopts manually created records of the same name, with all access', async () => {
+  it('an import adopts no place by its name, but one that was given its external id before', async () => {
     const { id: acme } = await value(['organizations', 'add', '--name', 'Acme']);
-    const { id: riga } = await value(['warehouses', 'add', '--organization', acme, '--name', 'Riga']);
-    await value('accounts add --email hand@example.test --name Hand --invite');
-    await value(`memberships set --account hand@example.test --organization ${acme} --role owner`);
-    const lines = [
-      organization('O1', 'Acme'),
-      warehouse('W1', 'O1', { name: 'Riga' }),
-      account('A1'),
-      membership('A1', 'O1'),
-      rights('A1', 'W1', 'read'),
-    ];
-    const { output } = await run(`import ${fileOf(...lines)} --dry-run --adopt-by-name`);
-    expect(output)
-      .to.include('organization O1 (Acme): external_id none → "O1"\n')
-      .and.include('warehouse W1 (Riga): external_id none → "W1"\n');
-    const changes = await imported(lines, '--adopt-by-name --prune');
-    expect(changes).to.have.length(5);
-    const places = [...(await value('organizations list')), ...(await value('warehouses list'))];
-    expect(places.map(({ id, external_id }) => [id, external_id])).to.deep.equal([
-      [acme, 'O1'],
-      [riga, 'W1'],
-    ]);
-    expect(await reached('hand@example.test')).to.deep.equal(['O1 W1 read,write,manage']);
-    expect(await reached('a1@example.test')).to.deep.equal(['O1 W1 read']);
-  });
-
-  it('an import adopts nothing by name without --adopt-by-name, or if the name is ambiguous', async () => {
-    for (let count = 0; count < 2; count += 1) await value(['organizations', 'add', '--name', 'Acme']);
-    await value(['organizations', 'add', '--name', 'Bolt']);
-    const lines = [organization('O1', 'Acme'), organization('O2', 'Bolt'), organization('O3', 'Bolt')];
-    expect(await problemsOf(lines, '--adopt-by-name')).to.deep.equal([
-      '1 name: 2 organizations that were not imported have the name "Acme"; set the external_id on the right one first (organizations update)',
-      '3 name: the line of "O2" has the same name, and it matches one that was not imported; set the external_id on the right one first (organizations update)',
-    ]);
-    const [{ change }] = await imported([organization('O1', 'Bolt')]);
+    const [{ change }] = await imported([organization('O2', 'Acme')]);
     expect(change).to.equal('added');
+    await value(`organizations update ${acme} --external-id O1`);
+    expect(await imported([organization('O1', 'Acme'), organization('O2', 'Acme')])).to.deep.equal([]);
   });
 
   it('an import adopts records whose external id has changed, if the line names the previous id', async () => {

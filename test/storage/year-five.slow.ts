@@ -57,7 +57,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   ],
   'memberships set': [`--account ${account} --organization ${organization} --role admin`],
   'memberships remove': [`--account ${account} --organization ${organization}`],
-  'clients list': ['', '--kind machine', '--suspended', '--owner-suspended', `--owner ${account}`, '--json'],
+  'clients list': ['', '--kind machine', '--suspended', `--owner ${account}`, '--json'],
   'clients show': [client, 'POPULAR'],
   'clients add': ['--kind machine --name Nightly-Export'],
   'clients update': [`${client} --name Changed-Name`],

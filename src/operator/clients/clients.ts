@@ -90,15 +90,14 @@ async function addClient(
 
 function addClientList(clients: Command, operator: Operator): void {
   addList(clients, operator, LIST, async (registries, page, options: ClientFilters) => {
-    const { kind, owner, suspended: isSuspended, ownerSuspended: isOwnerSuspended } = options;
+    const { kind, owner, suspended: isSuspended } = options;
     const ownerAccountId = owner && (await accountNamed(registries, owner)).id;
-    return registries.clients.list(page, { kind, ownerAccountId, isSuspended, isOwnerSuspended });
+    return registries.clients.list(page, { kind, ownerAccountId, isSuspended });
   })
     .description('list every client, oldest first')
     .addOption(new Option('--kind <kind>', 'only this kind').choices(KINDS))
     .option('--owner <account>', 'only clients of this person: email address or account ID')
-    .option('--suspended', 'only suspended clients')
-    .option('--owner-suspended', 'only clients whose owner is suspended: no one can approve them');
+    .option('--suspended', 'only suspended clients');
 }
 
 function addShow(clients: Command, operator: Operator): void {
@@ -117,7 +116,6 @@ interface ClientFilters {
   readonly kind?: ClientKind;
   readonly owner?: string;
   readonly suspended?: true;
-  readonly ownerSuspended?: true;
 }
 
 function addUpdate(clients: Command, operator: Operator): void {

@@ -16,7 +16,6 @@ interface ImportOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
   readonly pruneAtMost?: string;
-  readonly adoptByName: boolean;
   readonly asOf?: Date;
 }
 
@@ -43,11 +42,6 @@ export function addImportCommand(program: Command, operator: Operator): void {
       '--as-of <time>',
       'time of the data in the file, like 2026-01-31T08:00Z: newer changes are kept; default: its modification time',
       pastTime,
-    )
-    .option(
-      '--adopt-by-name',
-      'adopt places that were created without an import if their name is in the file; check with --dry-run first',
-      false,
     );
 
   addYesOption(command).action(async (file: string, options: ImportOptions) => {
@@ -58,17 +52,17 @@ export function addImportCommand(program: Command, operator: Operator): void {
   });
 
   async function importFile(file: string, options: ImportOptions): Promise<void> {
-    const { dryRun: isDryRun, prune, adoptByName } = options;
+    const { dryRun: isDryRun, prune } = options;
     const { progress } = operator;
     await using source = await openImportFile(file, operator);
-    await run(async ({ importer, clients }) => {
+    await run(async ({ importer }) => {
       const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
       await using started = await importer.begin(startedBy);
       const { lines: total, passes } = await importer.stage(started, source.lines());
       // If this machine's clock is ahead, use the database's time, or a line that is pushed meanwhile would be refused
       // as outdated and be lost.
       const writtenAt = source.writtenAt < started.startedAt ? source.writtenAt : started.startedAt;
-      const plan = { passes, prune, adoptByName, asOf: options.asOf ?? writtenAt };
+      const plan = { passes, prune, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
       if (!isDryRun) {
         await started.takeTurn(({ startedAt, startedBy: by }) =>
@@ -79,14 +73,14 @@ export function addImportCommand(program: Command, operator: Operator): void {
         pruneAtMost: options.pruneAtMost ?? PRUNE_AT_MOST,
         show: showing('Comparing'),
       });
-      if (isDryRun) return importReport(report, await clients.countOfSuspendedOwners());
+      if (isDryRun) return importReport(report);
       if (report.excess) throw report.excess.refusal;
       if (Object.values(report.counts).some(({ removed }) => removed > 0)) {
         progress.clear();
         await operator.confirm(removalSentence(report));
       }
       await importer.carryOut(started, plan, { ...sets, show: showing('Writing') });
-      return importReport(report, await clients.countOfSuspendedOwners(), started.id);
+      return importReport(report, started.id);
     });
   }
 

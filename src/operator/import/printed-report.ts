@@ -6,12 +6,8 @@ import type { ImportChange, ImportReport } from '../../changes/report.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 
-/** @param orphans number of clients whose owner is suspended @param id the id of the import; absent for a dry run */
-export function importReport(
-  { counts, changes, changeCount, newer, excess }: ImportReport,
-  orphans: number,
-  id?: string,
-): Report {
+/** @param id the id of the import; absent for a dry run */
+export function importReport({ counts, changes, changeCount, newer, excess }: ImportReport, id?: string): Report {
   const isDryRun = id === undefined;
   const more = changeCount - changes.length;
   const rows = IMPORT_TYPES.map((type) => {
@@ -25,7 +21,6 @@ export function importReport(
       counts: Object.fromEntries(IMPORT_TYPES.map((type) => [KEYS[type], counts[type]])),
       changes: changes.map(changeValue),
       more_changes: more,
-      clients_of_suspended_owners: orphans,
       newer,
       needs_prune_at_most: excess?.needed ?? null,
     },
@@ -37,15 +32,10 @@ export function importReport(
       '',
       ...(newer > 0 ? [`${newer} not applied, because newer changes are known.`] : []),
       closing(changeCount, id),
-      ...(orphans > 0 ? [orphansText(orphans)] : []),
       ...(isDryRun && excess ? [`${excess.refusal.message} The import needs --prune-at-most ${excess.needed}.`] : []),
     ].join('\n'),
   };
 }
-
-const orphansText = (count: number): string =>
-  `Suspended people own ${count} ${count === 1 ? 'client' : 'clients'}, which no one can approve ` +
-  'or manage: gatehouse clients list --owner-suspended';
 
 function closing(changeCount: number, id: string | undefined): string {
   if (changeCount === 0) return 'The deployment already matches the file; nothing was changed.';
