@@ -1,9 +1,4 @@
-/**
- * `npm run bench` measures the processor time of requests; with `-- memory` the memory of tokens, `-- many`
- * introspection of many users, `-- live` an API that remembers its callers, `-- ends` whether answered revocations
- * stay in force through faults, `-- fair` one client during the endless loop of another, `-- changes` how soon a pushed
- * change of a membership is in force, `-- scale` a service on many authorizations.
- */
+/** `npm run bench`: measures what `HELP` lists. */
 import { parseArgs } from 'node:util';
 import { endRun } from '../test/support/end-of-run.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';

@@ -11,6 +11,7 @@ import { eventually } from '../test/support/eventually.ts';
 import { startProgram } from '../test/support/programs.ts';
 import { seed } from '../test/support/seed.ts';
 import { startTestService, type TestService } from '../test/support/service.ts';
+import { measurementOf } from './load.ts';
 import { residentMemory } from './processor.ts';
 import { table } from './table.ts';
 
@@ -142,7 +143,6 @@ async function duringLarge(service: TestService, organizationId: string, lines: 
 }
 
 function percentiles(times: readonly number[]): string[] {
-  const sorted = [...times].sort((a, b) => a - b);
-  const at = (share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
-  return [at(0.5), at(0.99), at(0.999), sorted.at(-1) ?? 0].map((time) => time.toFixed(1));
+  const { p50, p99, p999, longest } = measurementOf(times, { milliseconds: 0, failures: 0 });
+  return [p50, p99, p999, longest].map((time) => time.toFixed(1));
 }

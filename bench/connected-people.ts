@@ -4,6 +4,7 @@ import { systemClock } from '../src/base/clock.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { openTokenStore } from '../src/storage/open-token-store.ts';
 import type { Database } from '../src/storage/queries.ts';
+import type { TokenStore } from '../src/storage/token-store.ts';
 import type { TestClient } from '../test/support/oauth.ts';
 import { type Deployment, TOKEN_KEY } from './deployment.ts';
 
@@ -67,6 +68,27 @@ export async function fillPeople(database: Database, client: TestClient, count: 
   }
 }
 
+/** Returns a function that writes an authorization with the service's own code, and exchanges its code for tokens. */
+export function issuing(store: TokenStore) {
+  const authorizations = createAuthorizations({
+    store,
+    clients: { find: async () => undefined },
+    people: { find: async () => undefined, hasEnded: async () => false },
+    clock: systemClock,
+    keys: [TOKEN_KEY],
+    lifetimes: LIFETIMES,
+  });
+  type Approval = Parameters<typeof authorizations.begin>[1];
+  return async (approval: Omit<Approval, 'generation' | 'clientGeneration'>) => {
+    const draft = authorizations.draft();
+    await authorizations.begin(draft, { ...approval, generation: 1, clientGeneration: 0 });
+    const found = await authorizations.find(authorizations.codeOf(draft));
+    const issued = found && (await authorizations.exchange(found.authorization));
+    if (typeof issued !== 'object') throw new Error(`no token was issued: ${issued}`);
+    return issued;
+  };
+}
+
 /**
  * @param count the number of users
  * @param total the number of authorizations, which the users have in equal shares
@@ -85,24 +107,12 @@ export async function connectPeople(
     clock: systemClock,
     timeoutFactor: TIMEOUT_FACTOR,
   });
-  const authorizations = createAuthorizations({
-    store,
-    clients: { find: async () => undefined },
-    people: { find: async () => undefined, hasEnded: async () => false },
-    clock: systemClock,
-    keys: [TOKEN_KEY],
-    lifetimes: LIFETIMES,
-  });
+  const issue = issuing(store);
   const accountIds = Array.from({ length: count }, (_, position) => accountIdOf(position));
 
   async function authorize(number: number): Promise<void> {
-    const draft = authorizations.draft();
-    const accountId = accountIdOf(number % count);
     const { id: clientId, redirectUri } = client;
-    await authorizations.begin(draft, { accountId, clientId, generation: 1, clientGeneration: 0, redirectUri });
-    const found = await authorizations.find(authorizations.codeOf(draft));
-    const issued = found && (await authorizations.exchange(found.authorization));
-    if (typeof issued !== 'object') throw new Error(`no token was issued: ${issued}`);
+    const issued = await issue({ accountId: accountIdOf(number % count), clientId, redirectUri });
     if (number >= count) return;
     tokens[number] = issued.accessToken;
     refreshTokens[number] = issued.refreshToken;

@@ -16,6 +16,7 @@ import type { TestClient } from '../test/support/oauth.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
 import { freePort, startProgram } from '../test/support/programs.ts';
 import { freshRedisUrl } from '../test/support/redis-server.ts';
+import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { type Registries, type Seed, seed } from '../test/support/seed.ts';
 import { temporaryDirectory } from '../test/support/temporary-directory.ts';
 import { type Command, leaveItsCore, onItsCore } from './processor.ts';
@@ -28,6 +29,10 @@ export interface StartedProgram {
 }
 
 export type DeploymentKind = 'embedded' | 'postgres' | 'postgres+redis';
+
+/** The kind of production, if this machine has its servers. */
+export const bestKind = (): DeploymentKind =>
+  postgresServer.program !== undefined && redisServer.program !== undefined ? 'postgres+redis' : 'embedded';
 
 /** A started service, which accepts connections. */
 export interface StartedService extends StartedProgram {

@@ -287,8 +287,8 @@ async function runRound(setup: Setup, fault: Fault): Promise<FaultResult> {
   const tokens = await setup.rememberedTokens(TOKENS_PER_ROUND);
   const stalls = monitorEventLoopDelay({ resolution: 10 });
   stalls.enable();
-  let end = fault.begin && once(await fault.begin(setup));
-  const ending = fault.durationMs !== undefined && end && delay(fault.durationMs).then(end);
+  let end = await fault.begin?.(setup);
+  const ending = fault.durationMs === undefined ? undefined : delay(fault.durationMs).then(end);
   const answered: string[] = [];
   const watching: Promise<void>[] = [];
 
@@ -328,17 +328,8 @@ async function runRound(setup: Setup, fault: Fault): Promise<FaultResult> {
   await Promise.all(watching);
   stalls.disable();
   result.stalledMs = stalls.max / 1e6;
-  await end?.();
-  await ending;
+  await (ending ?? end?.());
   result.answered = answered.length;
   result.activeAgain = await setup.countActive(answered);
   return { ...result, acceptanceMs };
-}
-
-function once(work: () => Promise<unknown>): () => Promise<unknown> {
-  let done: Promise<unknown> | undefined;
-  return () => {
-    done ??= work();
-    return done;
-  };
 }

@@ -6,8 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { partnerTokens } from '../test/provider/partner-tokens.ts';
 import { authorizationUrl } from '../test/support/oauth.ts';
-import { postgresServer, redisServer } from '../test/support/requirements.ts';
-import { startDeployment } from './deployment.ts';
+import { bestKind, startDeployment } from './deployment.ts';
 import type { LoadRequest } from './load.ts';
 import { table } from './table.ts';
 import { introspectionOf, refreshOf } from './token-requests.ts';
@@ -35,8 +34,7 @@ function send({ url, agent }: Sender, { method, path, headers, body }: LoadReque
 
 /** @param seconds for each kind of request, with and without the other client */
 export async function measureFair(seconds: number): Promise<void> {
-  const hasServers = postgresServer.program !== undefined && redisServer.program !== undefined;
-  const deployment = await startDeployment(hasServers ? 'postgres+redis' : 'embedded');
+  const deployment = await startDeployment(bestKind());
   const { issuer, seed } = deployment;
   const { confidential, otherConfidential, resourceServer } = seed.clients;
   const authorize = authorizationUrl(issuer, confidential);

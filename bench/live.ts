@@ -3,18 +3,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createIntrospector, type Introspector } from '../modules/node/src/resource-server.ts';
-import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { middle } from './beside-koa.ts';
 import { connectPeople } from './connected-people.ts';
-import { type RunningDeployment, startDeployment } from './deployment.ts';
+import { bestKind, type RunningDeployment, startDeployment } from './deployment.ts';
 import { processorTime } from './processor.ts';
 import { measureResourceServer } from './resource-server.ts';
 import { table } from './table.ts';
 
 const CALLERS = 10_000;
 const ROUNDS = 5;
-/** How long answers are cached, so that `CALLERS` cause as many requests as 50,000 callers cached for ten minutes. */
-const REMEMBER_MS = (600_000 * CALLERS) / 50_000;
 const AT_ONCE = 50;
 const CALLS_PER_CLOCK_CHECK = 1_000;
 /** On an idle machine, all callers are cached after some seconds. */
@@ -40,17 +37,12 @@ interface Rate {
 
 /** @param seconds the duration of each turn */
 export async function measureLive(seconds: number): Promise<void> {
-  const hasServers = postgresServer.program !== undefined && redisServer.program !== undefined;
-  const deployment = await startDeployment(hasServers ? 'postgres+redis' : 'embedded');
+  const deployment = await startDeployment(bestKind());
   const { issuer, seed } = deployment;
   const { confidential, resourceServer } = seed.clients;
   const people = await connectPeople(deployment, confidential, CALLERS);
   const { tokens } = people;
-  const { api, next, rememberAll, bytesPerCaller } = await rememberCallers({
-    issuer,
-    seed,
-    tokens,
-  });
+  const { api, next, rememberAll, bytesPerCaller } = await rememberCallers({ issuer, seed, tokens });
 
   const remembered: Rate[] = [];
   const asking: Rate[] = [];
@@ -67,7 +59,6 @@ export async function measureLive(seconds: number): Promise<void> {
     asking.push({ callsPerSecond: asked.requestsPerSecond, cpu });
   }
   api.close();
-  const again = await measureAskingAgain({ issuer, resourceServer, tokens, pid: deployment.pid });
   await people.close();
   await deployment.stop();
 
@@ -80,7 +71,6 @@ export async function measureLive(seconds: number): Promise<void> {
   console.log(`identify() of ${CALLERS.toLocaleString('en')} callers in turn, medians of ${ROUNDS} rounds.
 A remembered caller takes ${bytesPerCaller.toFixed(0)} bytes, organizations included.
 `);
-  console.log(again);
   console.log(
     table(
       ['', 'calls/s', 'CPU us of the API', 'times as many'],
@@ -148,58 +138,6 @@ async function rememberCallers({
       await Promise.all(Array.from({ length: AT_ONCE }, askSome));
     } while (asked > 0);
   }
-}
-
-/** Measures the cost of introspecting cached callers again in the background. */
-async function measureAskingAgain(given: {
-  readonly issuer: string;
-  readonly resourceServer: { readonly id: string; readonly secret?: string };
-  readonly tokens: readonly string[];
-  /** The process of the service. */
-  readonly pid: number;
-}): Promise<string> {
-  const { issuer, resourceServer, tokens, pid } = given;
-  let ahead = 0;
-  const api = createIntrospector({
-    issuer,
-    clientId: resourceServer.id,
-    clientSecret: resourceServer.secret ?? '',
-    live: true,
-    timeoutMs: 10_000,
-    rememberForMs: REMEMBER_MS,
-    clock: () => Date.now() + ahead,
-  });
-  /** @returns how many calls waited for the service */
-  async function callAll(pause: number): Promise<number> {
-    let waited = 0;
-    for (const [index, token] of tokens.entries()) {
-      const { decidedBy } = await api.identify({ headers: { authorization: `Bearer ${token}` } });
-      if (decidedBy !== 'memory') waited += 1;
-      if (index % AT_ONCE === 0) await delay(pause);
-    }
-    return waited;
-  }
-  // Answers from the first seconds of a stream are not used again.
-  const requireTime = patience();
-  while ((await callAll(0)) > 0) {
-    requireTime();
-    ahead += 6_000;
-  }
-  const before = { api: processorTime(process.pid), service: processorTime(pid) };
-  const began = performance.now();
-  let waited = 0;
-  // Each caller calls several times, so the API introspects each of them again.
-  while (performance.now() - began < REMEMBER_MS) waited += await callAll(50);
-  const seconds = (performance.now() - began) / 1_000;
-  const perSecond = (from: number, to: number) => ((to - from) / 1_000 / seconds).toFixed(1);
-  const costs = {
-    api: perSecond(before.api, processorTime(process.pid)),
-    service: perSecond(before.service, processorTime(pid)),
-  };
-  api.close();
-  return `Asking again in the background, as often as for 50,000 callers remembered for ten minutes:
-CPU of the API ${costs.api} ms a second, with its calls; of the service ${costs.service} ms a second; ${waited} calls waited.
-`;
 }
 
 /** Calls the API, one call after another. */

@@ -1,12 +1,11 @@
 /** Measures introspection of many users, whose rights change all the time. */
-import { basic } from '../test/support/oauth.ts';
-import { postgresServer, redisServer } from '../test/support/requirements.ts';
 import { middle, withCpu } from './beside-koa.ts';
 import { type ConnectedPeople, connectPeople } from './connected-people.ts';
-import { startDeployment } from './deployment.ts';
+import { bestKind, startDeployment } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
 import { residentMemory } from './processor.ts';
 import { table } from './table.ts';
+import { introspectionOf } from './token-requests.ts';
 
 const CHANGES_PER_SECOND = 10;
 const ROUNDS = 5;
@@ -25,25 +24,18 @@ type Round = Measurement & { readonly cpu: number };
  * @param scale the number of users, and the seconds of each turn
  */
 export async function measureMany({ seconds, people: count }: ManyScale): Promise<void> {
-  const hasServers = postgresServer.program !== undefined && redisServer.program !== undefined;
-  const deployment = await startDeployment(hasServers ? 'postgres+redis' : 'embedded');
+  const deployment = await startDeployment(bestKind());
   const { issuer, seed } = deployment;
   const { confidential, resourceServer } = seed.clients;
   const people = await connectPeople(deployment, confidential, count);
   const { tokens, database } = people;
-  const authorization = basic(resourceServer);
 
   function introspect(whose: readonly string[], limit: Parameters<typeof measure>[1]): Promise<Round> {
     let turn = 0;
     let inactive = 0;
     const load = async (): Promise<Measurement> => {
       const measured = await measure(issuer, limit, () => ({
-        next: () => ({
-          method: 'POST',
-          path: '/oauth/introspect',
-          headers: { authorization, 'content-type': 'application/x-www-form-urlencoded' },
-          body: `token=${whose[turn++ % whose.length]}`,
-        }),
+        next: () => introspectionOf(resourceServer, whose[turn++ % whose.length] ?? ''),
         answered({ body }) {
           if (!body.startsWith('{"active":true')) inactive += 1;
         },

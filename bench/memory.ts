@@ -1,30 +1,17 @@
 /** Measures the memory of tokens in Redis and the size of people in PostgreSQL, written by the real stores. */
-import { createPeople } from '../src/accounts/access/people.ts';
 import { createActivity } from '../src/accounts/activity/activity.ts';
-import { createAuthorizations } from '../src/authorizations/authorization.ts';
-import { createConnections } from '../src/authorizations/connections.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { newValue, randomId } from '../src/base/random-id.ts';
-import { silentChangeFeed } from '../src/storage/change-feed.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { createRedis } from '../src/storage/redis/redis.ts';
 import { createRedisStore } from '../src/storage/redis/store.ts';
 import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
 import { startRedisServer } from '../test/support/redis-server.ts';
-import { accountIdOf, fillPeople } from './connected-people.ts';
+import { accountIdOf, fillPeople, issuing } from './connected-people.ts';
 import { fill } from './deployment.ts';
-import { processorTime } from './processor.ts';
 import { table } from './table.ts';
 
 const HOUR = 3_600;
-const DAY = 24 * HOUR;
-/** The defaults of the settings. */
-const LIFETIMES = {
-  authorizationCodeSeconds: 600,
-  accessTokenSeconds: HOUR,
-  refreshTokenSeconds: 30 * DAY,
-  retryWindowSeconds: 60,
-};
 /** Number of parallel writes: enough to keep Redis busy, few enough to keep its buffers small. */
 const BATCH = 500;
 
@@ -35,50 +22,28 @@ async function inBatches(count: number, write: (index: number) => Promise<unknow
   }
 }
 
-/** Connects to Redis, and returns functions that write one record of each kind. */
-async function openRedis(url: string) {
-  // Do not use the timeout of production: 16,384 simultaneous commands take long on a busy machine.
-  const redis = createRedis(url, { timeoutFactor: 60 });
-  await redis.connect();
-  const store = createRedisStore({ redis, clock: systemClock });
-  const authorizations = createAuthorizations({
-    store,
-    clients: { find: async () => undefined },
-    people: { find: async () => undefined, hasEnded: async () => false },
-    clock: systemClock,
-    keys: [randomId('', 43)],
-    lifetimes: LIFETIMES,
-  });
-  const clientId = randomId('gate_ci_', 22);
-  const accountId = randomId('acc_', 16);
-  const redirectUri = 'https://partner.example/callback';
-  const codeChallenge = randomId('', 43);
-  const issuedAt = Math.floor(Date.now() / 1000);
-  return {
-    redis,
-    store,
-
-    // Access tokens are computed, not stored, so they take no memory, however many are active.
-    async writeAuthorization(): Promise<void> {
-      const draft = authorizations.draft();
-      const approval = { accountId, clientId, generation: 1, clientGeneration: 0, redirectUri, codeChallenge };
-      await authorizations.begin(draft, approval);
-      const found = await authorizations.find(authorizations.codeOf(draft));
-      if (found) await authorizations.exchange(found.authorization);
-    },
-    writeMachineToken: () =>
-      store.write('machine_token', newValue('machine_token'), [clientId, HOUR, 0, 'abcdefgh'], issuedAt + HOUR),
-  };
-}
-
 /** Fills a separate Redis with `count` records of each kind, and prints the memory they take. */
 export async function measureMemory(count: number): Promise<void> {
   // Turn off the append-only file, which is on disk, and whose buffers would distort the result.
   const server = await startRedisServer({ appendonly: 'no' });
-  const { redis, store, ...writes } = await openRedis(server.url);
+  // Do not use the timeout of production: 16,384 simultaneous commands take long on a busy machine.
+  const redis = createRedis(server.url, { timeoutFactor: 60 });
+  await redis.connect();
+  const store = createRedisStore({ redis, clock: systemClock });
+  const issue = issuing(store);
+  const clientId = randomId('gate_ci_', 22);
+  const approval = {
+    accountId: randomId('acc_', 16),
+    clientId,
+    redirectUri: 'https://partner.example/callback',
+    codeChallenge: randomId('', 43),
+  };
+  const expiresAt = Math.floor(Date.now() / 1000) + HOUR;
   const kinds = {
-    'authorizations with live tokens': writes.writeAuthorization,
-    'machine access tokens': writes.writeMachineToken,
+    // Access tokens are computed, not stored, so they take no memory, however many are active.
+    'authorizations with live tokens': () => issue(approval),
+    'machine access tokens': () =>
+      store.write('machine_token', newValue('machine_token'), [clientId, HOUR, 0, 'abcdefgh'], expiresAt),
   };
   const usedMemory = async (): Promise<number> => numberIn(await redis.info('memory'));
 
@@ -103,8 +68,7 @@ const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like
 export async function measureRows(count: number): Promise<void> {
   const options = { databaseUrl: await freshMigratedDatabaseUrl(), dataDirectory: '' };
   const { seed } = await fill(options);
-  // Use one connection, so that one process of PostgreSQL does all the work that is measured.
-  const database = await openDatabase({ ...options, timeoutFactor: 60, databaseConnections: 1 });
+  const database = await openDatabase({ ...options, timeoutFactor: 60 });
   const before = await sizes();
   await fillPeople(database, seed.clients.confidential, count);
   const [grace] = await database.query<{ password_hash: string }>(
@@ -123,20 +87,6 @@ export async function measureRows(count: number): Promise<void> {
     }),
   );
   const after = await sizes();
-
-  const parts = { database, changes: silentChangeFeed, clock: systemClock };
-  const people = createPeople(parts);
-  const connections = createConnections({ ...parts, people });
-  const reads = await microsecondsEach((index) => people.find(accountIdOf(index + 1)));
-  const at = new Date();
-  const clientId = seed.clients.confidential.id;
-  const uses = Array.from({ length: count }, (_, index) => ({
-    id: `${accountIdOf(index + 1)} ${clientId}`,
-    at,
-  }));
-  const writes = await microsecondsEach(async (index) => {
-    if (index % BATCH === 0) await connections.writeUses(uses.slice(index, index + BATCH));
-  });
   await database.close();
   const rows = TABLES.map((name, index) => {
     const bytes = (after[index] ?? 0) - (before[index] ?? 0);
@@ -144,15 +94,6 @@ export async function measureRows(count: number): Promise<void> {
   });
   const head = [`PostgreSQL, ${count.toLocaleString('en')} people`, 'bytes per person', 'MB'];
   console.log(table(head, rows));
-  console.log(`
-Processor time of PostgreSQL: ${reads.toFixed(0)} us to read a person, ${writes.toFixed(0)} us to record a last use`);
-
-  async function microsecondsEach(work: (index: number) => Promise<unknown>): Promise<number> {
-    const [row] = await database.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-    const began = processorTime(row?.pid ?? 0);
-    await inBatches(count, work);
-    return (processorTime(row?.pid ?? 0) - began) / count;
-  }
 
   async function sizes(): Promise<readonly number[]> {
     const found = await database.query<{ bytes: string }>(

@@ -42,24 +42,6 @@ function moveTo(core: string): void {
 }
 
 /**
- * Returns the processor time of all cores since the system was started, in ticks of its clock; NaN if unknown. `stolen`
- * is the time that this virtual machine needed and the host gave to others.
- */
-export function processorTimes(): { readonly busy: number; readonly stolen: number } {
-  try {
-    const [total = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
-    // The fields of proc(5), without idle and iowait, in which the processor is not used.
-    const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = Number.NaN] = total
-      .split(/\s+/)
-      .slice(1)
-      .map(Number);
-    return { busy: user + nice + system + irq + softirq, stolen };
-  } catch {
-    return { busy: Number.NaN, stolen: Number.NaN };
-  }
-}
-
-/**
  * Returns the microseconds of processor time that the threads of a process have used; NaN if the
  * system does not report it (Linux does).
  */
