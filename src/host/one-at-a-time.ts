@@ -1,84 +1,50 @@
-/** Handles the pipelined requests of a connection one after another (RFC 9112 §9.3.2). */
+/** Ends the connection of a client that sends a request before the answer to its last one (RFC 9112 §9.3.2). */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Maximum number of waiting requests per connection. Few clients use pipelining at all. */
-const MAX_WAITING = 16;
-
-type Exchange = readonly [IncomingMessage, ServerResponse];
-
-interface Pipeline {
-  inProgress: Exchange;
-  readonly waiting: Exchange[];
-  /** True if more requests arrived than may wait. The connection then ends after the last waiting request. */
-  isFull: boolean;
-  /** Called instead of reading more requests. */
-  last?: () => void;
-}
-
 /**
  * Returns a listener that calls `handler` for one request of a connection at a time. Node reads up to 64 KiB at once
- * and emits all requests in it, so one connection could have hundreds of requests in progress.
+ * and emits all requests in it, so one connection could have hundreds of requests in progress. A client that pipelines
+ * must resend the requests whose answers it did not get.
  */
 export function oneAtATime(handler: RequestListener) {
-  const pipelines = new WeakMap<Socket, Pipeline>();
+  const answers = new WeakMap<Socket, ServerResponse>();
 
-  function start(pipeline: Pipeline): void {
-    const [request, response] = pipeline.inProgress;
-    const { socket } = request;
-    response.once('close', () => {
-      const next = pipeline.waiting.shift();
-      // After an answer that ends the connection, no request is handled (RFC 9112 §9.6).
-      if (!next || socket.destroyed || !response.shouldKeepAlive) {
-        pipelines.delete(socket);
-        if (response.shouldKeepAlive) pipeline.last?.();
-        return;
-      }
-      const isLast = pipeline.waiting.length === 0;
-      // The client must resend the dropped requests (RFC 9112 §9.3.2).
-      if (isLast && pipeline.isFull) next[1].shouldKeepAlive = false;
-      else if (isLast && !pipeline.last) socket.resume();
-      pipeline.inProgress = next;
-      start(pipeline);
-    });
-    handler(request, response);
+  /** An answer that is written is not pending: a client may send its next request as soon as it has read the answer. */
+  function pendingOn(socket: Socket): ServerResponse | undefined {
+    const answer = answers.get(socket);
+    return answer?.writableEnded === false && !answer.destroyed ? answer : undefined;
+  }
+
+  function endAfter(answer: ServerResponse, socket: Socket): void {
+    socket.pause();
+    if (!answer.shouldKeepAlive) return;
+    answer.shouldKeepAlive = false;
+    // If the headers are sent, they said that the connection stays open.
+    answer.once('finish', () => socket.destroySoon());
   }
 
   return {
     answer(request: IncomingMessage, response: ServerResponse): void {
       const { socket } = request;
-      const pipeline = pipelines.get(socket);
-      if (!pipeline) {
-        const opened: Pipeline = { inProgress: [request, response], waiting: [], isFull: false };
-        pipelines.set(socket, opened);
-        start(opened);
+      const pending = pendingOn(socket);
+      if (pending) {
+        endAfter(pending, socket);
         return;
       }
-      // Pausing is safe: the request in progress has its whole body, or this one could not be parsed.
-      socket.pause();
-      if (pipeline.waiting.length < MAX_WAITING) pipeline.waiting.push([request, response]);
-      else pipeline.isFull = true;
+      answers.set(socket, response);
+      handler(request, response);
     },
 
     /**
-     * Calls `work`, which ends a connection after invalid input, when all earlier requests are answered. If it were
-     * called earlier, the client would take its text as a part of another answer.
+     * Calls `work`, which ends a connection after invalid input, unless an answer is pending: the client would take the
+     * text of `work` as a part of it. Then the connection ends after that answer.
      */
     afterAnswers(socket: Socket, work: () => void): void {
-      const pipeline = pipelines.get(socket);
-      if (!pipeline) {
-        work();
-        return;
-      }
-      const [request, response] = pipeline.inProgress;
-      if (!request.complete) {
-        if (response.headersSent) socket.destroy();
-        else work();
-        return;
-      }
-      socket.pause();
-      pipeline.last = work;
-      if (pipeline.waiting.at(-1)?.[0].complete === false) pipeline.waiting.pop();
+      const pending = pendingOn(socket);
+      if (pending?.req.complete) endAfter(pending, socket);
+      else if (pending?.headersSent) socket.destroy();
+      else work();
     },
   };
 }
