@@ -6,7 +6,7 @@ import { checkPassword, hashPassword, verifyPassword } from '../../src/accounts/
 import { systemClock } from '../../src/base/clock.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { createAccounts } from '../support/accounts.ts';
-import { testDatabase } from '../support/databases.ts';
+import { refuseChanges, testDatabase } from '../support/databases.ts';
 import { hashesOf } from '../support/stopwatch.ts';
 
 const ada = { email: 'ada.lovelace@demo.test', name: 'Ada Lovelace' };
@@ -170,14 +170,12 @@ describe('sign-in', () => {
   it('a hash that cannot be renewed fails no sign-in, and is reported', async () => {
     const cheap = await hashWith(password, CHEAP);
     await database.query('UPDATE accounts SET password_hash = $1', [cheap]);
-    await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        RAISE EXCEPTION 'full'; END $$;
-      CREATE TRIGGER refuse BEFORE UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION refuse();`);
+    const accept = await refuseChanges(database, 'UPDATE ON accounts');
     const reported: string[] = [];
     const log = { warn: (_: unknown, text?: string) => void reported.push(`${text}`) };
     const signInWithLog = createSignIn({ database, log });
     expect(await signInWithLog({ email: 'ada@demo.test', password })).to.include({ name: 'Ada' });
     expect(reported).to.deep.equal(['a password hash could not be renewed']);
-    await database.query('DROP TRIGGER refuse ON accounts');
+    await accept();
   });
 });

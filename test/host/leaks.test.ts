@@ -5,6 +5,7 @@ import { withChecksum } from '../../src/base/random-id.ts';
 import type { Database } from '../../src/storage/queries.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { LEAK_SENDERS, reportLeaks } from '../authorizations/leak-reports.ts';
+import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { clientCredentials } from '../support/oauth.ts';
@@ -151,16 +152,9 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
   it('an error that a repetition does not mend is 500, without the advice to repeat', async () => {
     const { database } = on.service;
     const key = await apiKeyOf(on.service, on.seeded.person);
-    await database.query(
-      `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'out of order'; END $$`,
-    );
-    await database.query(
-      `CREATE TRIGGER fail BEFORE UPDATE OR DELETE ON api_keys
-        FOR EACH STATEMENT EXECUTE FUNCTION fail()`,
-    );
+    const accept = await refuseChanges(database, 'UPDATE OR DELETE ON api_keys');
     const { status, text } = await reportLeaks(on.service, [{ token: key.value }]);
-    await database.query('DROP FUNCTION fail CASCADE');
+    await accept();
     expect(status).to.equal(500);
     expect(text).to.not.include('Send the same report again');
   });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { operatorFor, refusalFrom, valueFrom } from '../operator/run-operator.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
+import { refuseChanges } from '../support/databases.ts';
 import { createPerson } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
@@ -327,14 +328,11 @@ onPostgresAndRedis('late lines', (start) => {
     const end = 'UPDATE organizations SET ended_at = clock_timestamp() - $2::interval WHERE id = $1';
     await database.query(end, [first, '2 hours']);
     await database.query(end, [next, '1 hour']);
-    await database.query(`
-      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
-      CREATE TRIGGER refuse BEFORE DELETE ON organizations FOR EACH ROW WHEN (OLD.id = '${first}')
-        EXECUTE FUNCTION refuse()`);
+    const accept = await refuseChanges(database, `DELETE ON organizations FOR EACH ROW WHEN (OLD.id = '${first}')`);
     await on.service.clean();
     const left = await database.query('SELECT id FROM organizations WHERE id = ANY($1)', [[first, next]]);
     expect(left).to.deep.equal([{ id: first }]);
-    await database.query('DROP FUNCTION refuse CASCADE');
+    await accept();
   });
 
   it('while the deletion of an organization is under way, lines, files and commands give nothing in it, and its ids are not free', async () => {

@@ -15,7 +15,7 @@ import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { createPage, OPERATOR_PROGRAM, variablesOf } from '../operator/run-operator.ts';
-import { onPostgres } from '../support/databases.ts';
+import { onPostgres, refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -211,13 +211,9 @@ onPostgres('the check of an import file', (open) => {
 
   it('an error of the database that has another cause is not reported as a change by another process', async () => {
     const { database } = parts();
-    await database.query(
-      `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'out of order'; END $$`,
-    );
-    await database.query('CREATE TRIGGER fail BEFORE INSERT ON accounts FOR EACH STATEMENT EXECUTE FUNCTION fail()');
+    const accept = await refuseChanges(database, 'INSERT ON accounts', "EXCEPTION 'out of order'");
     const { exitCode, errors } = await run(`import ${fileOf(account('C1'))}`);
-    await database.query('DROP FUNCTION fail CASCADE');
+    await accept();
     expect(exitCode).to.equal(1);
     expect(errors).to.include('out of order').and.not.include('in the meantime');
   });

@@ -8,6 +8,7 @@ import { listNodes } from '../../src/storage/nodes.ts';
 import { latestReloadRequest, requestReload } from '../../src/storage/reload-requests.ts';
 import { keysOfEnvironment } from '../config/configuration.ts';
 import { operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
+import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -162,10 +163,8 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
 
   it('a node that could not store its settings tries again at its next heartbeats', async () => {
     const { database } = first;
-    await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
-      AS $$ BEGIN RAISE EXCEPTION 'away' USING ERRCODE = '57P03'; END $$`);
-    await database.query(`CREATE TRIGGER away BEFORE UPDATE OF refresh_lifetime_seconds ON lasting_numbers
-      EXECUTE FUNCTION fail()`);
+    const stores = 'UPDATE OF refresh_lifetime_seconds ON lasting_numbers';
+    const accept = await refuseChanges(database, stores, "EXCEPTION 'away' USING ERRCODE = '57P03'");
     write('second', 17, '  refresh_token: 31d\n');
     let request = 0;
     try {
@@ -173,7 +172,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
       await eventually(async () => expect((await rowOf(second))?.runsWith.reload).to.have.property('problems'));
       expect((await rowOf(second))?.runsWith.reload?.request).to.be.below(request);
     } finally {
-      await database.query('DROP FUNCTION fail CASCADE');
+      await accept();
     }
     await eventually(async () => expect((await rowOf(second))?.runsWith.reload).to.include({ request }));
     expect(await secondsOf(second)).to.equal('17m');

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { describeInBrowser } from '../support/browser.ts';
+import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -147,13 +148,9 @@ describe('the security page', () => {
   it('a new password and the end of the connections are stored in one transaction', async () => {
     const token = await connect();
     const { database } = on.service;
-    await database.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
-      AS $$ BEGIN RAISE 'out of order'; END $$`);
-    await database.query('CREATE TRIGGER fails BEFORE UPDATE ON connections FOR EACH ROW EXECUTE FUNCTION fail()');
+    const accept = await refuseChanges(database, 'UPDATE ON connections');
     const fields = { current_password: credentials.password, new_password: NEW_PASSWORD, end_connections: 'yes' };
-    const { status } = await person
-      .send(`${PATH}/password`, fields)
-      .finally(() => database.query('DROP FUNCTION fail CASCADE'));
+    const { status } = await person.send(`${PATH}/password`, fields).finally(accept);
     expect(status).to.equal(500);
     expect(await canSignIn(credentials.password)).to.equal(true);
     expect(await isActive(token)).to.equal(true);

@@ -38,6 +38,22 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     (await Promise.all(answers)).map(({ status }) => status);
   const times = (count: number, status: number): number[] => Array<number>(count).fill(status);
 
+  /** Resolves when the requests sent before have arrived: later ones are answered. */
+  async function untilArrived(issuer = on.issuer): Promise<void> {
+    for (let times = 0; times < 5; times += 1) await introspect(issuer, on.clients.resourceServer, 'x');
+  }
+
+  /** Sends a request of the confidential client, and disconnects when it has arrived. */
+  async function sendAndLeave(place: string, fields: Readonly<Record<string, string>>): Promise<void> {
+    const { id, secret = '' } = on.clients.confidential;
+    const abort = new AbortController();
+    const body = new URLSearchParams({ ...fields, client_id: id, client_secret: secret });
+    const leaving = fetch(new URL(place, on.issuer), { method: 'POST', body, signal: abort.signal });
+    await untilArrived();
+    abort.abort();
+    expect(await leaving.catch(({ name }: Error) => name)).to.equal('AbortError');
+  }
+
   /** Sends correct requests of the confidential client. */
   async function flood(count: number) {
     const { refreshToken } = await on.partner.tokens(on.clients.confidential);
@@ -63,24 +79,14 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
   });
 
   it('a waiting request whose caller disconnects leaves the queue, and consumes nothing', async () => {
-    const { confidential, resourceServer } = on.clients;
+    const { confidential } = on.clients;
     const code = await on.partner.code(confidential);
     const { begin } = await flood(AT_ONCE);
     const { expectInProgress, release } = await hold();
     const answers = begin();
     await expectInProgress(AT_ONCE);
-    const { id, secret = '', redirectUri } = confidential;
-    const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri };
-    const abort = new AbortController();
-    const leaving = fetch(new URL('/oauth/token', on.issuer), {
-      method: 'POST',
-      body: new URLSearchParams({ ...form, client_id: id, client_secret: secret }),
-      signal: abort.signal,
-    }).catch(({ name }: Error) => name);
-    // It has arrived when a later request is answered.
-    for (let times = 0; times < 5; times += 1) await introspect(on.issuer, resourceServer, 'x');
-    abort.abort();
-    expect(await leaving).to.equal('AbortError');
+    const form = { grant_type: 'authorization_code', code, redirect_uri: confidential.redirectUri };
+    await sendAndLeave('/oauth/token', form);
     const ended = await eventually(() => {
       const line = on.service.logLines.find((one) => one.includes('"status":499'));
       if (line === undefined) throw new Error('it still waits');
@@ -96,20 +102,13 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
   });
 
   it('a waiting revocation is carried out, although its caller does not wait for the answer', async () => {
-    const { confidential, resourceServer } = on.clients;
+    const { confidential } = on.clients;
     const { accessToken: token } = await on.partner.tokens(confidential);
     const { begin } = await flood(AT_ONCE);
     const { expectInProgress, release } = await hold();
     const answers = begin();
     await expectInProgress(AT_ONCE);
-    const { id, secret = '' } = confidential;
-    const abort = new AbortController();
-    const body = new URLSearchParams({ token, client_id: id, client_secret: secret });
-    const leaving = fetch(new URL('/oauth/revoke', on.issuer), { method: 'POST', body, signal: abort.signal });
-    // It has arrived when a later request is answered.
-    for (let times = 0; times < 5; times += 1) await introspect(on.issuer, resourceServer, 'x');
-    abort.abort();
-    expect(await leaving.catch(({ name }: Error) => name)).to.equal('AbortError');
+    await sendAndLeave('/oauth/revoke', { token });
     await release();
     expect(await statuses(answers)).to.deep.equal(times(AT_ONCE, 200));
     await eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
@@ -137,7 +136,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     const { expectInProgress, release } = await hold();
     const answers = Array.from({ length: 3 * AT_ONCE }, () => refresh(node.issuer, confidential, refreshToken));
     await expectInProgress(AT_ONCE);
-    for (let times = 0; times < 5; times += 1) await introspect(node.issuer, on.clients.resourceServer, 'x');
+    await untilArrived(node.issuer);
     const closed = node.close();
     await release();
     expect(await statuses(answers)).to.deep.equal(times(3 * AT_ONCE, 200));

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import type { ClientKind } from '../../src/clients/client.ts';
 import { said } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
+import { changeUnheard } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type Parameters, pkce, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -108,14 +109,8 @@ describe('consent policy', () => {
     it('a node that has not read the new owner asks, and its page with the former owner approves nothing for later', async () => {
       const client = await connectedClient();
       const before = await on.service.clients.find(client.id);
-      await on.service.database.transaction(async (tx) => {
-        // Without triggers, so that no node is notified.
-        await tx.query('SET LOCAL session_replication_role = replica');
-        await tx.query('UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1', [
-          client.id,
-          on.seeded.other.accountId,
-        ]);
-      });
+      const transfer = 'UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1';
+      await changeUnheard(on.service.database, transfer, [client.id, on.seeded.other.accountId]);
       expect(await on.service.clients.find(client.id)).to.equal(before);
       expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
       await on.partner.code(client);
@@ -147,11 +142,7 @@ describe('consent policy', () => {
     it('a node that has not read that a client always asks gives no code without a page', async () => {
       const client = await connectedClient();
       const before = await on.service.clients.find(client.id);
-      await on.service.database.transaction(async (tx) => {
-        // Without triggers, so that no node is notified.
-        await tx.query('SET LOCAL session_replication_role = replica');
-        await tx.query('UPDATE clients SET always_asks = true WHERE id = $1', [client.id]);
-      });
+      await changeUnheard(on.service.database, 'UPDATE clients SET always_asks = true WHERE id = $1', [client.id]);
       expect(await on.service.clients.find(client.id)).to.equal(before);
       expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
     });

@@ -1,5 +1,6 @@
 /** A database that is restored while nodes run: no notification announces the changes. */
 import { expect } from 'chai';
+import { changeUnheard } from '../support/databases.ts';
 import { clientCredentials } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -11,11 +12,8 @@ describe('a database restored under a running node', () => {
     const { machine } = on.clients;
     const tokenStatus = async () => (await clientCredentials(issuer, machine)).status;
     expect(await tokenStatus()).to.equal(200);
-    await service.database.transaction(async (tx) => {
-      // Disable triggers, as pg_restore does.
-      await tx.query('SET LOCAL session_replication_role = replica');
-      await tx.query('UPDATE clients SET suspended_at = now() WHERE id = $1', [machine.id]);
-    });
+    // As pg_restore does.
+    await changeUnheard(service.database, 'UPDATE clients SET suspended_at = now() WHERE id = $1', [machine.id]);
     expect(await tokenStatus(), 'no change was announced').to.equal(200);
     await service.reload();
     expect(await tokenStatus()).to.equal(401);

@@ -91,6 +91,26 @@ export async function openTestDatabase(kind: DatabaseKind): Promise<OpenDatabase
 const timeOf = (database: OpenDatabase): string =>
   Date.now === realNow ? database.now() : `'${new Date(systemClock()).toISOString()}'::timestamptz`;
 
+/**
+ * Makes a trigger refuse these changes, such as `UPDATE ON accounts FOR EACH ROW`.
+ *
+ * @param error as RAISE takes it
+ * @returns what accepts them again
+ */
+export async function refuseChanges(database: Queries, changes: string, error = "EXCEPTION 'refused'") {
+  await database.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE ${error}; END $$;
+    CREATE TRIGGER refuse BEFORE ${changes} EXECUTE FUNCTION refuse()`);
+  return () => database.query('DROP FUNCTION refuse CASCADE');
+}
+
+/** Runs a statement without triggers, so that no node is notified. */
+export const changeUnheard = (database: OpenDatabase, text: string, values: readonly unknown[]): Promise<unknown> =>
+  database.transaction(async (tx) => {
+    await tx.query('SET LOCAL session_replication_role = replica');
+    await tx.query(text, values);
+  });
+
 /** Resolves once exactly one session of this database waits for a lock. */
 export const untilOneWaits = (database: Queries): Promise<void> =>
   eventually(async () => {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { partnerTokens, tokensOf } from '../../provider/partner-tokens.ts';
+import { refuseChanges } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
 import { refresh, type TestClient } from '../../support/oauth.ts';
@@ -109,13 +110,10 @@ describeOn([postgresServer], 'renewing an OAuth client on its page, with all tok
     const owner = await signInOwner(on.service, on.seeded.person);
     const own = await owner.createClient('Unkept Sync');
     const { database } = on.service;
-    await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-      RAISE 'no room' USING ERRCODE = 'disk_full'; END $$`);
-    await database.query(`CREATE TRIGGER refused BEFORE INSERT ON token_records FOR EACH ROW
-      WHEN (new.kind = 'shown_once') EXECUTE FUNCTION refuse()`);
+    const kept = "INSERT ON token_records FOR EACH ROW WHEN (new.kind = 'shown_once')";
+    const accept = await refuseChanges(database, kept, "'no room' USING ERRCODE = 'disk_full'");
     const page = await owner.get(`${LIST}/${own.id}/renew`);
-    const submitted = owner.submit(page, { confirm_name: 'Unkept Sync' });
-    const refused = await submitted.finally(() => database.query('DROP FUNCTION refuse CASCADE'));
+    const refused = await owner.submit(page, { confirm_name: 'Unkept Sync' }).finally(accept);
     expect(refused.status).to.equal(503);
     expect(await isSecretValid(on.issuer, own)).to.equal(true);
   });
