@@ -4,12 +4,13 @@ import pg from 'pg';
 import type { AccountBusy } from '../../src/base/refusal.ts';
 import { createAccountTurns, createTurns, createTurnsOf } from '../../src/storage/account-turns.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
+import { join, type Member } from '../pages/organization-members.ts';
 import { type SignedInPerson, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import type { Fields, Page } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addTestClient, apiKeyOf, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 /** Must equal the limit in storage/account-turns.ts. */
@@ -29,14 +30,11 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
   let holder: pg.Client;
   /** A separate connection for observations: within the holder's transaction, pg_stat_activity shows no changes. */
   let observer: pg.Client;
-  let ada: SignedInPerson & SeededPerson;
+  let ada: Member;
   let grace: SignedInPerson;
 
   before('sign in two users', async () => {
-    const person = await addPerson(on.service, 'Ada Admin', 'ada@example.test');
-    const { accountId } = person;
-    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
-    ada = Object.assign(await signedIn(on.service, person), person);
+    ada = await join(on, 'Ada Admin', 'owner');
     grace = await signedIn(on.service, on.seeded.person);
   });
   beforeEach('connect to the database', async () => {
@@ -74,7 +72,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
 
   it('parallel requests of one account use one connection: ten more wait, others get 429 with Retry-After', async () => {
     const page = await ada.get('/profile/api-keys');
-    const { secret, id } = await addKey('Import');
+    const { value: secret, id } = await apiKeyOf(on.service, ada);
     await lockEverythingOf(ada);
     const count = 30;
     const requests = Array.from({ length: count }, (_, index) => () => {
@@ -105,15 +103,14 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
 
   it('parallel requests of one account use one connection, whichever forms they send', async () => {
     const client = (name: string) =>
-      on.service.clients.add({
-        ...({ kind: 'confidential', name, isNative: false } as const),
+      addTestClient(on.service, name, {
         redirectUris: ['https://ada.example/callback'],
         ownerAccountId: ada.accountId,
       });
-    const [{ client: first }, { client: second }] = [await client('First'), await client('Second')];
+    const [first, second] = [await client('First'), await client('Second')];
     const twoSecrets = await on.service.clients.addSecret(second.id);
     const secretId = twoSecrets.client.secrets[0]?.id ?? '';
-    const { id: keyId } = await addKey('Export');
+    const { id: keyId } = await apiKeyOf(on.service, ada);
     const { confidential, otherConfidential } = on.clients;
     for (const connected of [confidential, otherConfidential]) {
       await ada.authorize(authorizationUrl(on.issuer, connected), ada);
@@ -149,14 +146,6 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
   });
 
   const keyFor = (index: number): string => String(index).padStart(43, 'k');
-
-  async function addKey(name: string): Promise<{ id: string; secret: string }> {
-    const { key, value } = await on.service.apiKeys.add(
-      { accountId: ada.accountId, name, expiresInDays: 30 },
-      { address: '203.0.113.7', browser: '' },
-    );
-    return { id: key.id, secret: value };
-  }
 });
 
 describe('requests of one account that change data', () => {

@@ -39,31 +39,6 @@ const outcomesOf = async (works: readonly Promise<unknown>[]): Promise<string[]>
 const times = <Result>(count: number, work: (index: number) => Result): Result[] =>
   Array.from({ length: count }, (_, index) => work(index));
 
-/**
- * Starts work that writes to the table, and releases the table only when all of the work waits: by
- * then, code that reads before it writes has done its reading.
- */
-async function collide<Result>(
-  database: OpenDatabase,
-  table: string,
-  begin: () => Promise<Result>[],
-): Promise<Result[]> {
-  const { works } = await database.transaction(async (tx) => {
-    await tx.query(`LOCK TABLE ${table} IN SHARE MODE`);
-    const works = begin();
-    await eventually(() => expectWaiting(database, works.length));
-    return { works };
-  });
-  return Promise.all(works);
-}
-
-async function expectWaiting(database: Queries, count: number): Promise<void> {
-  const waiting = await database.query(
-    "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-  );
-  expect(waiting).to.have.length(count);
-}
-
 onPostgres('concurrent changes', (open) => {
   let database: OpenDatabase;
   let parts: Parameters<typeof createClientRegistry>[0];
@@ -78,15 +53,49 @@ onPostgres('concurrent changes', (open) => {
   });
   beforeEach(() => database.query('TRUNCATE accounts, clients, organizations CASCADE'));
 
+  const expectWaiting = async (count: number): Promise<void> => {
+    const waiting = await database.query(
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    expect(waiting).to.have.length(count);
+  };
+  /**
+   * Begins work in a transaction with a lock, which ends only when all of the work waits, or as much as `waiting` says.
+   *
+   * @param lock returns what the work waits for
+   * @param last is what the transaction does before it ends
+   */
+  async function whileLocked<Result>(
+    lock: (tx: Queries) => Promise<unknown>,
+    begin: () => Promise<Result>[],
+    { waiting, last }: { readonly waiting?: number; readonly last?: (tx: Queries) => Promise<unknown> } = {},
+  ): Promise<Result[]> {
+    const { works } = await database.transaction(async (tx) => {
+      await lock(tx);
+      const works = begin();
+      await eventually(() => expectWaiting(waiting ?? works.length));
+      await last?.(tx);
+      return { works };
+    });
+    return Promise.all(works);
+  }
+  /** The work writes to the table: code that reads before it writes has done its reading when it waits. */
+  const collide = <Result>(table: string, begin: () => Promise<Result>[]): Promise<Result[]> =>
+    whileLocked((tx) => tx.query(`LOCK TABLE ${table} IN SHARE MODE`), begin);
+  /** As if an import were in progress. */
+  const lockImports = (tx: Queries) => tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+
   /** The same database from another node, which has a separate queue for changes of an account. */
   const otherNode = () => ({ ...parts, database: { ...database, inTurn: createAccountTurns() } });
 
+  const createEnds = () =>
+    createOrganizationEnds({ ...parts, engine: createChanges(parts), access: createAccess(parts) });
   const addAda = () => accounts.add({ email: 'ada@demo.test', name: 'Ada' });
 
   it('concurrent requests add only one account for an email address, whether in upper or lower case', async () => {
     const emails = ['Grace@navy.example', 'grace@navy.example', 'GRACE@NAVY.EXAMPLE '];
     const add = (email: string) => createAccounts(otherNode()).add({ email, name: 'Grace' });
-    const outcomes = await collide(database, 'accounts', () => emails.map((email) => refusalOf(add(email))));
+    const outcomes = await collide('accounts', () => emails.map((email) => refusalOf(add(email))));
     expect(outcomes.sort()).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
   });
 
@@ -97,17 +106,13 @@ onPostgres('concurrent changes', (open) => {
       () => createAccounts(otherNode()).changeEmail(id, 'eve@demo.test'),
     ];
     for (const [at, work] of works.entries()) {
-      const outcome = await database.transaction(async (tx) => {
-        await tx.query(
+      const taken = (tx: Queries) =>
+        tx.query(
           `INSERT INTO accounts (id, email, email_key, name, created_at)
             VALUES ($1, 'eve@demo.test', 'eve@demo.test', 'Eve', now())`,
           [`acc_of_another_node_${at}`],
         );
-        const outcome = refusalOf(work());
-        await eventually(() => expectWaiting(database, 1));
-        return { outcome };
-      });
-      expect(await outcome.outcome).to.equal('email_taken');
+      expect(await whileLocked(taken, () => [refusalOf(work())])).to.deep.equal(['email_taken']);
       await database.query('DELETE FROM accounts WHERE id <> $1', [id]);
     }
   });
@@ -118,7 +123,7 @@ onPostgres('concurrent changes', (open) => {
     const links = createPasswordLinks({ ...parts, accounts, activity });
     const { token } = await links.make(account, 'invitation', origin);
     await database.transaction(async (tx) => {
-      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
+      await lockImports(tx);
       const changes = createPasswordChanges({ accounts, links, activity });
       expect(await changes.changeByLink(token, 'seven green forklifts', origin)).to.be.ok;
     });
@@ -136,14 +141,10 @@ onPostgres('concurrent changes', (open) => {
       };
       const counting = { ...database, transaction };
       const engine = createChanges({ database: counting, connections, timeoutFactor: TIMEOUT_FACTOR });
-      const { works } = await database.transaction(async (tx) => {
-        await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
-        const works = times(4, () => engine.transaction(async () => 'made'));
-        await eventually(() => expectWaiting(database, atOnce));
-        expect(begun).to.equal(atOnce);
-        return { works };
-      });
-      expect(await Promise.all(works)).to.deep.equal(Array(4).fill('made'));
+      const begin = () => times(4, () => engine.transaction(async () => 'made'));
+      const last = async () => expect(begun).to.equal(atOnce);
+      const made = await whileLocked(lockImports, begin, { waiting: atOnce, last });
+      expect(made).to.deep.equal(Array(4).fill('made'));
     }
   });
 
@@ -159,9 +160,9 @@ onPostgres('concurrent changes', (open) => {
     const { works } = await database.transaction(async (tx) => {
       await tx.query('LOCK TABLE account_identities IN SHARE MODE');
       const removed = createAccounts(otherNode()).unlink(id, issuer, async () => {});
-      await eventually(() => expectWaiting(database, 1));
+      await eventually(() => expectWaiting(1));
       const works = [removed, apply()];
-      await eventually(() => expectWaiting(database, 2));
+      await eventually(() => expectWaiting(2));
       return { works };
     });
     await Promise.all(works);
@@ -169,7 +170,7 @@ onPostgres('concurrent changes', (open) => {
   });
 
   it('two processes that start at the same time add the demo data once', async () => {
-    const seeded = await collide(database, 'accounts', () => times(2, () => seedDemo(parts)));
+    const seeded = await collide('accounts', () => times(2, () => seedDemo(parts)));
     expect(seeded.sort()).to.deep.equal([false, true]);
     expect(await database.query('SELECT id FROM warehouses')).to.have.length(2);
   });
@@ -179,7 +180,7 @@ onPostgres('concurrent changes', (open) => {
     const activity = createActivity(parts);
     const apiKeys = createApiKeys({ ...parts, activity });
     const key = { accountId, name: 'Export', expiresInDays: 30, maxOfUser: 3 };
-    const outcomes = await collide(database, 'api_keys', () =>
+    const outcomes = await collide('api_keys', () =>
       times(6, () => refusalOf(createApiKeys({ ...otherNode(), activity }).add(key, origin))),
     );
     expect(outcomes.sort()).to.deep.equal([...Array(3).fill('accepted'), ...Array(3).fill('too_many_api_keys')]);
@@ -193,7 +194,7 @@ onPostgres('concurrent changes', (open) => {
     ];
     const draft = { ...partner, ownerAccountId, maxOfOwner: 3 };
     await clients.add(draft);
-    const outcomes = await collide(database, 'clients', () =>
+    const outcomes = await collide('clients', () =>
       times(5, () => refusalOf(createClientRegistry(otherNode()).add(draft))),
     );
     expect(outcomes.sort()).to.deep.equal([...Array(2).fill('accepted'), ...Array(3).fill('clients_limit')]);
@@ -204,9 +205,7 @@ onPostgres('concurrent changes', (open) => {
 
   it('parallel requests cannot give a client a third secret', async () => {
     const { client } = await clients.add(partner);
-    const outcomes = await collide(database, 'client_secrets', () =>
-      times(5, () => refusalOf(clients.addSecret(client.id))),
-    );
+    const outcomes = await collide('client_secrets', () => times(5, () => refusalOf(clients.addSecret(client.id))));
     expect(outcomes.sort()).to.deep.equal(['accepted', ...Array(4).fill('secrets_full')]);
     expect((await clients.find(client.id))?.secrets).to.have.length(2);
   });
@@ -224,13 +223,11 @@ onPostgres('concurrent changes', (open) => {
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
     const [first, second] = await Promise.all(times(2, () => links.make(account, 'invitation', origin)));
-    const set = await collide(database, 'accounts', () =>
+    const set = await collide('accounts', () =>
       [first, first, second].map((link, index) =>
-        createPasswordChanges({
-          accounts: createAccounts(otherNode()),
-          links,
-          activity,
-        }).changeByLink(...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const)),
+        createPasswordChanges({ accounts: createAccounts(otherNode()), links, activity }).changeByLink(
+          ...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const),
+        ),
       ),
     );
     expect(set.filter(Boolean)).to.have.length(1);
@@ -257,7 +254,7 @@ onPostgres('concurrent changes', (open) => {
       });
     };
     for (const _ of times(19, () => undefined)) await add();
-    const outcomes = await collide(database, 'passkeys', () => times(3, add));
+    const outcomes = await collide('passkeys', () => times(3, add));
     expect(outcomes.filter((outcome) => outcome === 'full')).to.have.length(2);
   });
 
@@ -269,15 +266,8 @@ onPostgres('concurrent changes', (open) => {
       await memberships.setRole({ accountId }, organizationId, 'owner');
     }
     // A node lets only a few changes of access wait in the database, so each owner uses another node.
-    const endOnNode = (id: string) =>
-      createOrganizationEnds({
-        ...parts,
-        engine: createChanges(parts),
-        access: createAccess(parts),
-      }).endMembership({ organizationId, by: id, accountId: id });
-    const outcomes = await collide(database, 'organization_memberships', () =>
-      people.map(({ id }) => refusalOf(endOnNode(id))),
-    );
+    const endOnNode = (id: string) => createEnds().endMembership({ organizationId, by: id, accountId: id });
+    const outcomes = await collide('organization_memberships', () => people.map(({ id }) => refusalOf(endOnNode(id))));
     expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });
 
@@ -288,18 +278,13 @@ onPostgres('concurrent changes', (open) => {
     );
     const memberships = createMemberships(parts);
     for (const one of [owner, member]) await memberships.setRole({ accountId: one?.id ?? '' }, id, 'owner');
-    const ends = createOrganizationEnds({ ...parts, engine: createChanges(parts), access: createAccess(parts) });
-    const { works } = await database.transaction(async (tx) => {
-      await tx.query("SELECT pg_advisory_xact_lock(hashtext('gatehouse import'))");
-      const works = [
-        ends.endMembership({ organizationId: id, by: owner?.id ?? '', accountId: member?.id ?? '' }),
-        createMemberships(parts).remove({ accountId: member?.id ?? '' }, id),
-      ];
-      await eventually(() => expectWaiting(database, works.length));
-      await tx.query('DELETE FROM accounts WHERE id = $1', [member?.id]);
-      return { works };
-    });
-    expect(await Promise.all(works)).to.deep.equal([false, undefined]);
+    const ends = createEnds();
+    const begin = () => [
+      ends.endMembership({ organizationId: id, by: owner?.id ?? '', accountId: member?.id ?? '' }),
+      createMemberships(parts).remove({ accountId: member?.id ?? '' }, id),
+    ];
+    const last = (tx: Queries) => tx.query('DELETE FROM accounts WHERE id = $1', [member?.id]);
+    expect(await whileLocked<unknown>(lockImports, begin, { last })).to.deep.equal([false, undefined]);
   });
 
   it('what is recorded of one client in the same batch is kept while another process deletes the other', async () => {
@@ -308,13 +293,10 @@ onPostgres('concurrent changes', (open) => {
     if (!kept || !deleted) throw new Error('no clients');
     const networks = createClientNetworks({ ...parts, log });
     for (const client of [kept, deleted]) networks.record(client, '203.0.113.7');
-    const { works } = await database.transaction(async (tx) => {
-      await tx.query('DELETE FROM clients WHERE id = $1', [deleted.id]);
-      const works = [networks.flush()];
-      await eventually(() => expectWaiting(database, works.length));
-      return { works };
-    });
-    await Promise.all(works);
+    await whileLocked(
+      (tx) => tx.query('DELETE FROM clients WHERE id = $1', [deleted.id]),
+      () => [networks.flush()],
+    );
     expect((await networks.list(kept)).map(({ network }) => network)).to.deep.equal(['203.0.113.0/24']);
     await networks.close();
   });
@@ -334,18 +316,16 @@ onPostgres('concurrent changes', (open) => {
   it('a transfer is no earlier than a secret of the former owner that it waits for, by a clock that is ahead', async () => {
     const { client } = await clients.add({ ...partner, ownerAccountId: (await addAda()).id });
     const later = new Date(Date.now() + 60_000);
-    const { transferring } = await database.transaction(async (tx) => {
+    const addSecret = async (tx: Queries) => {
       await tx.query('SELECT FROM clients WHERE id = $1 FOR NO KEY UPDATE', [client.id]);
       await tx.query(
         `INSERT INTO client_secrets (id, client_id, secret_hash, last_four, created_at)
           VALUES ('later', $1, 'hash', 'abcd', $2)`,
         [client.id, later],
       );
-      const transferring = clients.transfer(client.id, undefined);
-      await eventually(() => expectWaiting(database, 1));
-      return { transferring };
-    });
-    expect((await transferring).ownedSince).to.deep.equal(later);
+    };
+    const [transferred] = await whileLocked(addSecret, () => [clients.transfer(client.id, undefined)]);
+    expect(transferred?.ownedSince).to.deep.equal(later);
   });
 
   it('nothing joins or changes an organization while the last step deletes it', async () => {
@@ -359,7 +339,7 @@ onPostgres('concurrent changes', (open) => {
     const { works } = await database.transaction(async (tx) => {
       await tx.query('SELECT pg_advisory_xact_lock(1)');
       const works = [refusalOf(organizations.remove('organization', id))];
-      await eventually(() => expectWaiting(database, 1));
+      await eventually(() => expectWaiting(1));
       const tests = createTestOrganizations({
         ...parts,
         engine: createChanges(parts),
@@ -368,7 +348,7 @@ onPostgres('concurrent changes', (open) => {
       });
       works.push(refusalOf(tests.change('join', [accountId, id], async () => {})));
       works.push(refusalOf(createOrganizations(parts).edit('organization', id, { name: 'Sør' })));
-      await eventually(() => expectWaiting(database, 3));
+      await eventually(() => expectWaiting(3));
       return { works };
     });
     const outcomes = await Promise.all(works).finally(() => database.query('DROP FUNCTION wait_here CASCADE'));

@@ -10,6 +10,7 @@ import { createAccounts } from '../support/accounts.ts';
 import { onPostgres } from '../support/databases.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { wordsOf } from '../support/words.ts';
 
 /** Each row contains spellings of one address, the plain spelling first. */
 const SAME: readonly (readonly string[])[] = [
@@ -25,16 +26,8 @@ const SAME: readonly (readonly string[])[] = [
   ],
 ];
 const DIFFERENT = [
-  'iris@kiln.test',
-  'iris@kiln.test.',
-  'irls@kiln.test',
-  'iris@kiln-test',
-  'iris @kiln.test',
-  'iris\0@kiln.test',
-  'iris@@kiln.test',
-  'ir\u00EFs@kiln.test',
-  '',
-  ' ',
+  ...wordsOf('iris@kiln.test iris@kiln.test. irls@kiln.test iris@kiln-test iris\0@kiln.test iris@@kiln.test'),
+  ...['iris @kiln.test', 'ir\u00EFs@kiln.test', '', ' '],
 ];
 
 /** Addresses for new accounts, with the recipient that a mail server sees if that differs. */
@@ -49,41 +42,23 @@ const ALLOWED: readonly (readonly [address: string, recipient?: string])[] = [
   [`${'a'.repeat(64)}@${'b'.repeat(63)}.test`],
 ];
 
-/** Refused addresses; some rows also name the address to use instead. */
-const REFUSED: readonly (readonly [address: string, use?: string])[] = [
-  [''],
-  ['anna'],
-  ['anna@'],
-  ['a@b@corp.test'],
-  ['anna<x@corp.test'],
-  ['anna(x)@corp.test'],
-  ['anna@corp.test:25'],
-  ['anna,bob@corp.test'],
-  ['group:anna@corp.test'],
-  ['"anna"@corp.test'],
-  ['"@corp.test'],
-  ['anna\\x@corp.test'],
-  ['a..b@corp.test'],
-  ['anna@-corp.test'],
-  ['anna@my_host.corp.test'],
-  ['anna@[192.0.2.1]'],
-  ['anna@192.0.2.1'],
-  ['anna@corp。x.test'],
-  ['anna@corp.test/x'],
-  [`${'a'.repeat(65)}@corp.test`],
-  [`anna@${'b'.repeat(64)}.test`],
-  ['anna@xn--bcher-kva.test', 'anna@bücher.test'],
-  ['anna@xn--.test'],
-  ['straße@corp.test', 'strasse@corp.test'],
+/** Refused addresses. */
+const REFUSED: readonly string[] = [
+  '',
+  `${'a'.repeat(65)}@corp.test`,
+  `anna@${'b'.repeat(64)}.test`,
+  ...wordsOf(`anna anna@ a@b@corp.test anna<x@corp.test anna(x)@corp.test anna@corp.test:25 anna,bob@corp.test
+    group:anna@corp.test "anna"@corp.test "@corp.test anna\\x@corp.test a..b@corp.test anna@-corp.test
+    anna@my_host.corp.test anna@[192.0.2.1] anna@192.0.2.1 anna@corp。x.test anna@corp.test/x anna@xn--.test`),
 ];
+/** Refused addresses, with the address to use instead. */
+const REPLACED = { 'anna@xn--bcher-kva.test': 'anna@bücher.test', 'straße@corp.test': 'strasse@corp.test' };
 
 describe('an email address for a new account', () => {
   it('the address of a new account must be a dot-string and a domain (RFC 5321 §4.1.2), in any script', () => {
     for (const [email] of ALLOWED) expect(newEmailProblem(email), email).to.equal(undefined);
-    for (const [email, use] of REFUSED) {
-      const problem = use === undefined ? {} : { other: use };
-      expect(newEmailProblem(email), email).to.deep.equal(problem);
-    }
+    for (const email of REFUSED) expect(newEmailProblem(email), email).to.deep.equal({});
+    for (const [email, other] of Object.entries(REPLACED)) expect(newEmailProblem(email)).to.deep.equal({ other });
   });
 
   it('mail is sent exactly to an allowed address, and never to one that a mail server parses differently', async () => {
@@ -99,7 +74,7 @@ describe('an email address for a new account', () => {
     for (const [email, recipient = email] of ALLOWED) {
       expect(await sentTo(email), email).to.deep.equal([recipient]);
     }
-    for (const [email] of REFUSED) {
+    for (const email of [...REFUSED, ...Object.keys(REPLACED)]) {
       const recipients = (await sentTo(email)).map((to) => to.replace('bücher', 'xn--bcher-kva'));
       expect(recipients, email).to.satisfy((all: string[]) => all.every((to) => to === email));
     }
@@ -153,7 +128,7 @@ onPostgres('accounts and spellings of their addresses', (open) => {
   });
 
   it('an address that a mail server would parse differently is refused, so that accounts never share a mailbox', async () => {
-    for (const email of ['anna@corp', ...REFUSED.slice(0, 3).map(([address]) => address)]) {
+    for (const email of ['anna@corp', ...REFUSED.slice(0, 5)]) {
       const refusal = await refusalOf(accounts().add({ email, name: 'Anna' }));
       expect(refusal, email).to.be.oneOf(['email_invalid', 'email_ambiguous']);
     }

@@ -8,7 +8,7 @@ import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../suppor
 import { type Partner, startPartner } from '../support/partner.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { PSEUDO, pseudoLanguage } from '../support/pseudo-language.ts';
-import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { addPerson, addTestClient, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 const LONG = 'Ünbroken'.repeat(8);
@@ -85,13 +85,10 @@ describeInBrowser('pages in the browser', (visit) => {
   describe('accessibility and phone layout', () => {
     it('the public pages are accessible and fit on a phone', async () => {
       const { page } = await visit(axe.PHONE);
-      const account = await on.service.accounts.find(person.accountId);
-      if (!account) throw new Error('no such account');
-      const { token } = await on.service.passwordLinks.make(account, 'forgotten', ORIGIN);
       await expectPages(page, {
         '/login': 200,
         '/password': 410,
-        [`/password?token=${token}`]: 200,
+        [await passwordLink(on.service, person)]: 200,
         '/forgot-password': 200,
         '/errors': 200,
         '/errors/temporarily_unavailable': 200,

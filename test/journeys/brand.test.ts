@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { logoFile, png } from '../config/brand-files.ts';
 import { settingsOf } from '../config/configuration.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
-import { describeInBrowser } from '../support/browser.ts';
+import { describeInBrowser, signInOn } from '../support/browser.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -36,9 +36,7 @@ describeInBrowser('a brand in the browser', (visit) => {
     await expectAccessible(page, 'sign-in');
 
     await page.goto(authorizationUrl(on.issuer, on.clients.confidential).href);
-    await page.getByLabel('Email address').fill(on.seeded.person.email);
-    await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-    await page.getByRole('main').getByRole('button', { name: 'Sign in' }).first().click();
+    await signInOn(page, on.seeded.person);
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     await expectAccessible(page, 'consent');
     await page.goto(`${on.issuer}/profile`);

@@ -1,11 +1,11 @@
 /** Users connect a client in a real Chromium. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { describeInBrowser, enterAs, type Visit } from '../support/browser.ts';
+import { describeInBrowser, enterAs, signInOn, type Visit } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
-import { type Credentials, createPerson } from '../support/person.ts';
+import { createPerson } from '../support/person.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -33,16 +33,9 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   const requestUrl = (parameters: Parameters = {}): string =>
     authorizationUrl(on.issuer, client, { ...challenge, ...parameters }).href;
 
-  const signInButton = (page: Page) => page.getByRole('button', { name: 'Sign in', exact: true });
   const approveButton = (page: Page) => page.getByRole('button', { name: 'Approve' });
   const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
   const CONSENT = 'Allow Warehouse Map to access your warehouses?';
-
-  async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
-    await page.getByLabel('Email address').fill(email);
-    await page.getByLabel('Password', { exact: true }).fill(password);
-    await signInButton(page).click();
-  }
 
   async function signInBefore(page: Page): Promise<void> {
     const person = createPerson(on.issuer);
@@ -123,7 +116,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     const url = requestUrl({ redirect_uri: plain.redirectUri });
     await page.evaluate(`void window.open(${JSON.stringify(url)}, 'connect', 'width=480')`);
     const popup = await opened;
-    await signIn(popup, on.seeded.person);
+    await signInOn(popup, on.seeded.person);
     await approveButton(popup).click();
     await popup.getByText('connected').waitFor();
     // A page with Cross-Origin-Opener-Policy on the way would have removed the opener for good.

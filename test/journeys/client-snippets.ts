@@ -12,6 +12,7 @@ import { introspect, type TestClient } from '../support/oauth.ts';
 import { findProgram, freePort } from '../support/programs.ts';
 import { pythonWithAuthlib } from '../support/python.ts';
 import { describeOn } from '../support/requirements.ts';
+import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { nameWarehouseApi } from '../support/warehouse-api.ts';
@@ -135,15 +136,12 @@ function suite(runtimes: readonly Runtime[]): void {
 
   async function addClient(): Promise<TestClient> {
     const redirectUri = `http://127.0.0.1:${await freePort()}/it's/$(id)`;
-    const { client, secret = '' } = await on.service.clients.add({
-      kind: 'confidential',
-      name: 'Copied',
-      isNative: false,
+    const client = await addTestClient(on.service, 'Copied', {
+      ownerAccountId: on.seeded.other.accountId,
       // The programs pick the redirect URI that they can listen on.
       redirectUris: ['https://partner.example/cb', redirectUri],
-      ownerAccountId: on.seeded.other.accountId,
     });
-    return { id: client.id, secret, redirectUri };
+    return { ...client, redirectUri };
   }
 
   /** Returns the text that the page's copy button copies. */

@@ -1,13 +1,14 @@
 /** What people who come for one thing click and read, in each language. */
 import { expect } from 'chai';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { textsFor } from '../../src/texts/texts.ts';
+import { addMember, reachOf } from '../pages/organization-members.ts';
 import { PHONE } from '../support/axe.ts';
-import { describeInBrowser, wordsOnPage } from '../support/browser.ts';
+import { countingReader, describeInBrowser } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
-import { authorizationUrl, introspect } from '../support/oauth.ts';
+import { authorizationUrl } from '../support/oauth.ts';
 import { startPartner } from '../support/partner.ts';
-import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { addTestClient, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
 for (const language of ['en', 'de']) {
@@ -15,22 +16,15 @@ for (const language of ['en', 'de']) {
 
   describeInBrowser(`few clicks and words, in ${language}`, (visit) => {
     const on = startSeeded();
-    let clicks: number;
-    let words: number;
+    let counted: ReturnType<typeof countingReader>['counted'];
+    let click: ReturnType<typeof countingReader>['click'];
 
     beforeEach(() => {
-      clicks = 0;
-      words = 0;
+      ({ click, counted } = countingReader());
     });
 
-    async function readAndClick(page: Page, role: 'button' | 'link', name: string): Promise<void> {
-      const target: Locator = page.getByRole('main').getByRole(role, { name, exact: true });
-      // The last click may still be leaving its page.
-      await target.waitFor();
-      words += await wordsOnPage(page);
-      clicks += 1;
-      await target.click();
-    }
+    const readAndClick = (page: Page, role: 'button' | 'link', name: string): Promise<void> =>
+      click(page.getByRole('main').getByRole(role, { name, exact: true }));
 
     async function signIn(page: Page, { email, password }: SeededPerson): Promise<void> {
       await page.locator('[name=email]').fill(email);
@@ -41,13 +35,11 @@ for (const language of ['en', 'de']) {
     it('an administrator blocks an app in Hamburg within 5 clicks and 200 words', async () => {
       const organizationId = on.seeded.organization.id;
       const hamburg = (await on.service.organizations.addWarehouse({ organizationId, name: 'Hamburg' })).id;
-      const admin = await addPerson(on.service, 'Olga Owner', 'olga@example.test');
-      await on.service.memberships.setRole({ accountId: admin.accountId }, organizationId, 'owner');
+      const admin = await addMember(on, 'Olga Owner', 'owner');
       const { accountId } = on.seeded.person;
       await on.service.memberships.setRights({ accountId }, hamburg, ['read', 'write']);
       const { accessToken } = await on.partner.tokens(on.clients.confidential);
-      const reached = async (): Promise<string> =>
-        JSON.stringify((await introspect(on.issuer, on.clients.resourceServer, accessToken)).body.organizations);
+      const reached = async (): Promise<string> => JSON.stringify(await reachOf(on, accessToken));
       expect(await reached()).to.include(hamburg);
 
       const { page } = await visit({ locale: language });
@@ -57,8 +49,8 @@ for (const language of ['en', 'de']) {
       await readAndClick(page, 'link', `${t('organizations.block')} Route Planner`);
       await readAndClick(page, 'button', t('organizations.block'));
       await page.getByText(t('organizations.blocked', { app: 'Route Planner', place: 'Hamburg' })).waitFor();
-      expect(clicks, 'clicks').to.be.at.most(5);
-      expect(words, 'words').to.be.at.most(200);
+      expect(counted.clicks, 'clicks').to.be.at.most(5);
+      expect(counted.words, 'words').to.be.at.most(200);
       expect(await reached())
         .to.include(on.seeded.warehouse.id)
         .and.not.include(hamburg);
@@ -73,8 +65,8 @@ for (const language of ['en', 'de']) {
       await signIn(page, on.seeded.person);
       await readAndClick(page, 'button', t('consent.approve'));
       expect((await partner.nextRedirect()).searchParams.get('code')).to.match(/^gate_ac_/);
-      expect(clicks, 'clicks').to.be.at.most(3);
-      expect(words, 'words').to.be.at.most(150);
+      expect(counted.clicks, 'clicks').to.be.at.most(3);
+      expect(counted.words, 'words').to.be.at.most(150);
     });
   });
 }

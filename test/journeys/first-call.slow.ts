@@ -1,11 +1,11 @@
 /** From a new account to the first answer of the GraphQL API, in few clicks. */
 import { expect } from 'chai';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { textsFor } from '../../src/texts/texts.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
-import { describeInBrowser, wordsOnPage } from '../support/browser.ts';
+import { button, countingReader, describeInBrowser, signInOn } from '../support/browser.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { addTestClient } from '../support/seed.ts';
+import { addTestClient, passwordLink } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { nameWarehouseApi } from '../support/warehouse-api.ts';
 
@@ -13,29 +13,17 @@ const PASSWORD = 'nine green pallets';
 
 describeInBrowser('a new developer', (visit) => {
   const on = startSeeded();
-  let clicks = 0;
-  let words = 0;
 
   before(() => nameWarehouseApi(on));
-
-  async function click(target: Locator): Promise<void> {
-    clicks += 1;
-    // The last click may still be leaving its page.
-    await target.waitFor();
-    words += await wordsOnPage(target.page());
-    await target.click();
-  }
-  const button = (page: Page, name: string) => page.getByRole('main').getByRole('button', { name, exact: true });
 
   /** From the invitation of a new account to the first answer of the API; `look` sees the page of the secret. */
   async function walk(page: Page, language: string, look: () => Promise<void> = async () => {}) {
     const t = textsFor(language);
     const { service, issuer } = on;
-    [clicks, words] = [0, 0];
+    const { click, counted } = countingReader();
     const email = `new-${language}@example.test`;
-    const account = await service.accounts.add({ email, name: 'Nia New' });
-    const { token } = await service.passwordLinks.make(account, 'invitation', ORIGIN);
-    await page.goto(`${issuer}/password?token=${token}`);
+    const { id: accountId } = await service.accounts.add({ email, name: 'Nia New' });
+    await page.goto(issuer + (await passwordLink(service, { accountId }, 'invitation')));
     await page.getByLabel(t('password.new'), { exact: true }).fill(PASSWORD);
     await click(button(page, t('password.set')));
     await click(page.getByRole('link', { name: t('navigation.developer') }));
@@ -57,8 +45,8 @@ describeInBrowser('a new developer', (visit) => {
       .getByRole('region', { name: t('client-test.answer') })
       .getByText(`"username": "${email}"`)
       .waitFor();
-    expect(clicks, 'clicks').to.be.at.most(9);
-    expect(words, 'words').to.be.at.most(400);
+    expect(counted.clicks, 'clicks').to.be.at.most(9);
+    expect(counted.words, 'words').to.be.at.most(400);
     return { id, secret };
   }
 
@@ -96,9 +84,7 @@ describeInBrowser('a new developer', (visit) => {
     const owner = { ownerAccountId: on.seeded.person.accountId };
     const client = await addTestClient(on.service, 'Unsaved', owner);
     await page.goto(`${on.issuer}/profile/oauth-clients/${client.id}/settings`);
-    await page.getByLabel('Email address').fill(on.seeded.person.email);
-    await page.getByLabel('Password', { exact: true }).fill(on.seeded.person.password);
-    await button(page, 'Sign in').click();
+    await signInOn(page, on.seeded.person);
     await page.getByLabel('Name').click();
     await page.getByRole('link', { name: 'Connect', exact: true }).click();
     await page.getByRole('heading', { name: 'Connect', exact: true }).waitFor();
@@ -119,5 +105,3 @@ describeInBrowser('a new developer', (visit) => {
     expect(dialogs).to.have.length(1);
   });
 });
-
-const ORIGIN = { address: '127.0.0.1', browser: 'test' };

@@ -11,11 +11,11 @@ import { freePort, startProgram } from '../support/programs.ts';
 import { rawRequest } from '../support/raw-request.ts';
 import { describeOn, type Requirement, required } from '../support/requirements.ts';
 import { caddy, nginx } from '../support/reverse-proxies.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const DOCS = readFileSync(path.join(import.meta.dirname, '../../docs/forward-auth.md'), 'utf8');
-const origin = { address: '::1', browser: '' };
 const organizationsIn = (value: string | undefined): unknown[] =>
   JSON.parse(Buffer.from(value ?? '', 'base64url').toString());
 
@@ -26,11 +26,10 @@ async function tokensOf(on: Seeded): Promise<Record<string, string>> {
   const { confidential, machine } = on.clients;
   const { accountId } = on.seeded.person;
   const person = await on.partner.tokens(confidential);
-  const key = await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
-  const limit = { ...NO_LIMIT, isReadOnly: true };
-  const limited = await on.service.apiKeys.add({ accountId, name: 'Look', expiresInDays: 30, limit }, origin);
-  const ended = await on.service.apiKeys.add({ accountId, name: 'Ended', expiresInDays: 30 }, origin);
-  await on.service.apiKeys.revoke(accountId, ended.key.id, origin);
+  const key = await apiKeyOf(on.service, on.seeded.person);
+  const limited = await apiKeyOf(on.service, on.seeded.person, 'Look', { limit: { ...NO_LIMIT, isReadOnly: true } });
+  const ended = await apiKeyOf(on.service, on.seeded.person);
+  await on.service.apiKeys.revoke(accountId, ended.id, { address: '::1', browser: '' });
   const { body } = await clientCredentials(on.issuer, machine);
   return {
     person: person.accessToken,
@@ -154,7 +153,7 @@ describe('GET /oauth/verify', () => {
       const { id } = await service.organizations.add({ name: `Storm Logistics ${number}` });
       await service.memberships.setRole({ accountId }, id, 'viewer');
     }
-    const { value } = await service.apiKeys.add({ accountId, name: 'Many', expiresInDays: 30 }, origin);
+    const { value } = await apiKeyOf(service, seeded.other);
     const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
     const header = (await verify(value)).headers.get('x-gatehouse-organizations') ?? '';
     expect(header.length).to.be.within(3_500, 4_096);

@@ -3,11 +3,10 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
-import { describeInBrowser, enterAs } from '../support/browser.ts';
+import { describeInBrowser, enterAs, signInOn } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
-import type { Credentials } from '../support/person.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -21,36 +20,28 @@ describeInBrowser('pages in the browser', (visit) => {
   before(async () => {
     partner = await startPartner();
     atEndOfFile(partner.close);
-    client = await addClient(LONG, on.seeded.person.accountId);
+    client = await addTestClient(on.service, LONG, {
+      redirectUris: [partner.redirectUri],
+      ownerAccountId: on.seeded.person.accountId,
+    });
   });
 
-  const addClient = (name: string, ownerAccountId?: string): Promise<TestClient> =>
-    addTestClient(on.service, name, {
-      redirectUris: [partner.redirectUri],
-      ...(ownerAccountId !== undefined && { ownerAccountId }),
-    });
-  const requestUrl = (of: TestClient): string =>
-    authorizationUrl(on.issuer, of, { ...pkce().parameters, prompt: 'consent' }).href;
+  const requestUrl = (): string =>
+    authorizationUrl(on.issuer, client, { ...pkce().parameters, prompt: 'consent' }).href;
   const press = (page: Page, name: string): Promise<void> =>
     page.getByRole('main').getByRole('button', { name }).first().click();
   const enter = async (page: Page): Promise<void> =>
     enterAs(page, on.issuer, await signedIn(on.service, on.seeded.person));
 
-  async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
-    await page.getByLabel('Email address').fill(email);
-    await page.getByLabel('Password', { exact: true }).fill(password);
-    await press(page, 'Sign in');
-  }
-
   it('one page of each kind is accessible and fits on a phone: an error, a form, a request, a list, a client, a new secret', async () => {
     const { page } = await visit(PHONE);
     await page.goto(`${on.issuer}/nothing`);
     await expectAccessible(page);
-    await page.goto(requestUrl(client));
-    await signIn(page, { ...on.seeded.person, password: 'seven red forklifts' });
+    await page.goto(requestUrl());
+    await signInOn(page, { ...on.seeded.person, password: 'seven red forklifts' });
     await page.getByText('Wrong email address or password.').waitFor();
     await expectAccessible(page, 'sign-in');
-    await signIn(page, on.seeded.person);
+    await signInOn(page, on.seeded.person);
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     await expectAccessible(page, 'consent');
     for (const path of ['/profile/connections', `/profile/oauth-clients/${client.id}`]) {
@@ -82,7 +73,7 @@ describeInBrowser('pages in the browser', (visit) => {
 
   it('sign-in and approval work with the keyboard alone, with a visible focus', async () => {
     const { page } = await visit();
-    await page.goto(requestUrl(client));
+    await page.goto(requestUrl());
     // The first field has the focus from the start.
     await page.locator('[name=email]:focus').waitFor();
     await page.keyboard.type(on.seeded.person.email);

@@ -1,13 +1,13 @@
 /** An approval of an organization counts for the client that its page showed, and until that changes. */
 import { expect } from 'chai';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { introspect, type TestClient } from '../support/oauth.ts';
-import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
+import type { TestClient } from '../support/oauth.ts';
+import { addPerson, addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
-import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
+import { connect, join, type Member, namesReached } from './organization-members.ts';
+import { fieldOf, signedIn } from './signed-in-person.ts';
 
 const ASK = { clients: 'ask', api_keys: 'allow' };
 const EVIL = 'https://evil.example/cb';
@@ -15,9 +15,8 @@ const NORTHERN = ['Northern Logistics'];
 
 onPostgresAndRedis('an approval of an organization', (start) => {
   const on = startSeeded({ on: start });
-  let credentials: SeededPerson;
-  let admin: SignedInPerson;
-  let person: SignedInPerson;
+  let admin: Member;
+  let person: Member;
   let client: TestClient;
   let token: string;
 
@@ -25,18 +24,11 @@ onPostgresAndRedis('an approval of an organization', (start) => {
   const decision = ({ id } = client) => url(`/clients/${id}`);
   const approve = async () => admin.submit(await admin.get(decision()), { decision: 'approve' });
   const addUri = (uri: string) => on.service.clients.addRedirectUri(client.id, uri);
-  const reached = async (value = token): Promise<unknown> => {
-    const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
-    return (body.organizations as { name: string }[]).map(({ name }) => name);
-  };
-  const connect = async (one: TestClient) =>
-    (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
+  const reached = () => namesReached(on, token);
   const approvals = () => on.service.database.query('SELECT FROM client_decisions');
 
   before(async () => {
-    credentials = await addPerson(on.service, 'Olga', 'olga@example.test');
-    await on.service.memberships.setRole(credentials, on.seeded.organization.id, 'owner');
-    admin = await signedIn(on.service, credentials);
+    admin = await join(on, 'Olga', 'owner');
     person = await signedIn(on.service, on.seeded.person);
   });
   beforeEach(async () => {
@@ -45,11 +37,11 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     await admin.fillIn(url('/policy'), ASK);
     const owner = { ownerAccountId: on.seeded.other.accountId };
     client = await addTestClient(on.service, 'Dock Planner', owner);
-    token = await connect(client);
+    token = await connect(on, person, client);
   });
 
   it('nothing is approved if the client got another name, host or owner after the page was opened', async () => {
-    const namesake = await addPerson(on.service, 'Oscar Other', `${client.id}@example.test`);
+    const namesake = await addPerson(on.service, 'Oscar Other');
     for (const [change, present] of [
       [() => on.service.clients.edit(client.id, { name: 'Dock Planner 2' }), 'Dock Planner 2'],
       [() => addUri(EVIL), 'evil.example, partner.example'],
@@ -70,7 +62,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
 
   it('an approval without the sealed field, or with that of another client, approves nothing', async () => {
     const other = await addTestClient(on.service, 'Stock Sync');
-    await connect(other);
+    await connect(on, person, other);
     const shown = fieldOf(await admin.get(decision(other)), 'shown');
     for (const field of ['', shown, `${shown}x`]) {
       const answer = await admin.send(decision(), { decision: 'approve', shown: field });
@@ -83,7 +75,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
   it('a page that was opened before a rotation of the keys can be answered after it', async () => {
     const cookieKeys = ['c'.repeat(40), ...on.service.settings.secrets.cookieKeys] as const;
     const rotated = await start({ sharing: on.service, settings: { secrets: { cookieKeys } } });
-    const there = await signedIn(rotated, credentials);
+    const there = await signedIn(rotated, admin);
     const shown = fieldOf(await admin.get(decision()), 'shown');
     expect((await there.send(decision(), { decision: 'approve', shown })).status).to.equal(303);
     await on.service.database.query('DELETE FROM client_decisions');
@@ -96,7 +88,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
 
   it('an approved client waits again after it got a new host or owner, but not after other changes', async () => {
     const { clients } = on.service;
-    const another = await addPerson(on.service, 'Ann', `ann-${client.id}@example.test`);
+    const another = await addPerson(on.service, 'Ann');
     for (const change of [
       () => addUri(EVIL),
       () => clients.edit(client.id, { redirectUris: [REDIRECT_URI, 'http://partner.example/'] }),

@@ -27,6 +27,14 @@ const brandOf = (yaml: string) => settingsOf(`brand: { ${yaml} }`).brand;
 const { logo, logoDark } = brandOf('logo: acme.webp, logo_dark: acme.png');
 if (!logo || !logoDark) throw new Error('the logos were not read');
 
+/** Texts in several languages. */
+const IN_LANGUAGES = {
+  name: { en: 'Acme Storage', de: 'Acme Lager' },
+  privacyUrl: { en: 'https://acme.example/privacy', de: 'https://acme.example/datenschutz' },
+  support: { de: 'hilfe@acme.example' },
+};
+const RIGHTS = { read: { en: 'see stock', de: 'Bestand sehen' }, write: 'change stock', manage: 'run the warehouse' };
+
 describe('the brand of the operator', () => {
   const mail = startsWithMail();
   let found: Overrides = {};
@@ -183,66 +191,50 @@ describe('the brand of the operator', () => {
     }
     await reloadWith({});
   });
-});
 
-describe('a brand with texts in several languages', () => {
-  const mail = startsWithMail();
-  const brand = {
-    name: { en: 'Acme Storage', de: 'Acme Lager' },
-    privacyUrl: { en: 'https://acme.example/privacy', de: 'https://acme.example/datenschutz' },
-    support: { de: 'hilfe@acme.example' },
-  };
-  const on = startSeeded({ on: mail.start, settings: { brand } });
+  it('pages and mail show the text in their language, or else in English, or else the only one', () =>
+    on.service.withSettings({ brand: IN_LANGUAGES }, async () => {
+      const german = { 'accept-language': 'de' };
+      const person = createPerson(on.issuer);
+      const shown = (await person.get('/login', german)).html;
+      expect(shown).to.include('· Acme Lager</title>').and.include('href="https://acme.example/datenschutz"');
+      const english = (await person.get('/login')).html;
+      expect(english).to.include('· Acme Storage</title>').and.include('/privacy"');
+      expect(english).to.include('mailto:hilfe@acme.example');
+      await on.service.accounts.setLanguage(on.seeded.other.accountId, 'de');
+      const member = await signedIn(on.service, on.seeded.other);
+      await member.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
+      await eventually(() => {
+        expect(mail.received.at(-1)?.text).to.include('Acme Lager').and.include('hilfe@acme.example');
+      });
+    }));
 
-  it('pages and mail show the text in their language, or else in English, or else the only one', async () => {
-    const german = { 'accept-language': 'de' };
-    const person = createPerson(on.issuer);
-    const shown = (await person.get('/login', german)).html;
-    expect(shown).to.include('· Acme Lager</title>').and.include('href="https://acme.example/datenschutz"');
-    const english = (await person.get('/login')).html;
-    expect(english).to.include('· Acme Storage</title>').and.include('/privacy"');
-    expect(english).to.include('mailto:hilfe@acme.example');
-    await on.service.accounts.setLanguage(on.seeded.person.accountId, 'de');
-    const member = await signedIn(on.service, on.seeded.person);
-    await member.fillIn('/profile/api-keys', { name: 'Export', expires_in_days: '30' });
-    await eventually(() => {
-      expect(mail.received.at(-1)?.text).to.include('Acme Lager').and.include('hilfe@acme.example');
-    });
-  });
+  it('a client may have none of the names of the brand', () =>
+    on.service.withSettings({ brand: IN_LANGUAGES }, async () => {
+      const member = await signedIn(on.service, on.seeded.person);
+      for (const name of ['Acme Storage', 'Acme Lager']) {
+        const fields = { name, redirect_uris: 'https://partner.example/cb' };
+        expect((await member.send('/profile/oauth-clients/new', fields)).status, name).to.equal(422);
+      }
+    }));
 
-  it('a client may have none of the names of the brand', async () => {
-    const member = await signedIn(on.service, on.seeded.person);
-    for (const name of ['Acme Storage', 'Acme Lager']) {
-      const fields = { name, redirect_uris: 'https://partner.example/cb' };
-      expect((await member.send('/profile/oauth-clients/new', fields)).status, name).to.equal(422);
-    }
-  });
-});
-
-describe('a service with words for the rights', () => {
-  const rights = {
-    read: { en: 'see stock', de: 'Bestand sehen' },
-    write: 'change stock',
-    manage: 'run the warehouse',
-  };
-  const on = startSeeded({ settings: { rights } });
-
-  it('users read the rights in the words of the operator; introspection has their names', async () => {
-    const { person, warehouse } = on.seeded;
-    const { accountId } = person;
-    const all = ['read', 'write', 'manage'] as const;
-    await on.service.memberships.setRights({ accountId }, warehouse.id, all);
-    const words = 'see stock, change stock, run the warehouse';
-    const member = await signedIn(on.service, person);
-    expect((await member.get('/profile')).html).to.include(`<span class="rights">${words}</span>`);
-    await on.service.accounts.setLanguage(accountId, 'de');
-    expect((await member.get('/profile')).html).to.include('Bestand sehen, change stock');
-    await on.service.accounts.setLanguage(accountId, 'en');
-    const url = authorizationUrl(on.issuer, on.clients.confidential);
-    const consent = await member.get((await member.get(url)).location ?? '');
-    expect(consent.html).to.include(`<span class="rights">${words}</span>`);
-    const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    const known = await introspect(on.issuer, on.clients.resourceServer, accessToken);
-    expect(JSON.stringify(known.body)).to.include('"rights":["read","write","manage"]');
-  });
+  it('users read the rights in the words of the operator; introspection has their names', () =>
+    on.service.withSettings({ rights: RIGHTS }, async () => {
+      const { person, warehouse } = on.seeded;
+      const { accountId } = person;
+      const all = ['read', 'write', 'manage'] as const;
+      await on.service.memberships.setRights({ accountId }, warehouse.id, all);
+      const words = 'see stock, change stock, run the warehouse';
+      const member = await signedIn(on.service, person);
+      expect((await member.get('/profile')).html).to.include(`<span class="rights">${words}</span>`);
+      await on.service.accounts.setLanguage(accountId, 'de');
+      expect((await member.get('/profile')).html).to.include('Bestand sehen, change stock');
+      await on.service.accounts.setLanguage(accountId, 'en');
+      const url = authorizationUrl(on.issuer, on.clients.confidential);
+      const consent = await member.get((await member.get(url)).location ?? '');
+      expect(consent.html).to.include(`<span class="rights">${words}</span>`);
+      const { accessToken } = await on.partner.tokens(on.clients.confidential);
+      const known = await introspect(on.issuer, on.clients.resourceServer, accessToken);
+      expect(JSON.stringify(known.body)).to.include('"rights":["read","write","manage"]');
+    }));
 });

@@ -14,10 +14,10 @@ export interface ClientOwner extends SignedInPerson {
   createClient(name: string, redirectUris?: readonly string[]): Promise<Required<TestClient>>;
 }
 
-export async function signInOwner(
+export async function signInOwner<Who extends Credentials>(
   service: Pick<TestService, 'issuer'>,
-  credentials: Credentials,
-): Promise<ClientOwner> {
+  credentials: Who,
+): Promise<ClientOwner & Who> {
   const person = await signedIn(service, credentials);
   return {
     ...person,

@@ -16,14 +16,15 @@ import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 import { textOf } from './client-owner.ts';
-import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+import * as members from './organization-members.ts';
+import { signedIn } from './signed-in-person.ts';
 
 /** More than two steps of the list. */
 const MEMBERS = 2_100;
 
 describeOn([postgresServer], 'the page of a large organization', () => {
   const on = startSeeded();
-  let owner: SignedInPerson & { accountId: string };
+  let owner: members.Member;
 
   before(async () => {
     owner = await join('Olga Owner', 'owner');
@@ -50,14 +51,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
   });
 
   const url = (more = ''): string => `/profile/organizations/${on.seeded.organization.id}${more}`;
-  async function join(name: string, role: 'owner' | 'member') {
-    const email = `${name.replace(' ', '-')}@example.test`.toLowerCase();
-    const person = await addPerson(on.service, name, email);
-    const { accountId } = person;
-    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, role);
-    on.service.access.forget(accountId);
-    return Object.assign(await signedIn(on.service, person), person);
-  }
+  const join = (name: string, role: 'owner' | 'member') => members.join(on, name, role);
   const count = async (table: string): Promise<number> => {
     const [row] = await on.service.database.query<{ count: number }>(`SELECT count(*)::integer FROM ${table}`);
     return row?.count ?? 0;

@@ -2,15 +2,15 @@
 import { expect } from 'chai';
 import { bearer, introspectorOf } from '../../modules/node/test/stand-in.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, clientCredentials, introspect } from '../support/oauth.ts';
+import { authorizationUrl, clientCredentials } from '../support/oauth.ts';
 import type { Fields, Page } from '../support/person.ts';
-import { addPerson, addTestClient } from '../support/seed.ts';
+import { addTestClient, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { onPostgresAndRedis, startTestService } from '../support/service.ts';
+import { onPostgresAndRedis } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
-import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
+import { connect as connectAs, join, type Member, namesReached } from './organization-members.ts';
+import { fieldOf, signedIn } from './signed-in-person.ts';
 
 const ASK = { clients: 'ask', api_keys: 'allow' };
 const OPEN = { clients: 'open', api_keys: 'allow' };
@@ -18,13 +18,11 @@ const NORTHERN = ['Northern Logistics'];
 
 onPostgresAndRedis('the policy of an organization', (start) => {
   const on = startSeeded({ on: start, clock: true });
-  let owner: SignedInPerson;
-  let person: SignedInPerson;
+  let owner: Member;
+  let person: Member;
 
   before(async () => {
-    const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'olga@example.test');
-    await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'owner');
-    owner = await signedIn(on.service, credentials);
+    owner = await join(on, 'Olga', 'owner');
     person = await signedIn(on.service, on.seeded.person);
     // The database's time cannot stand still exactly: decisions must be clearly later than the memberships.
     on.clock.advance(1);
@@ -44,24 +42,15 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const path = url(`/clients/${id}`);
     return owner.send(path, { shown: fieldOf(await owner.get(path), 'shown'), ...fields });
   };
-  const connect = async (one = client()) => (await partnerTokens(on.issuer, on.seeded, person).tokens(one)).accessToken;
-  const reachedWith = async (token: string, issuer = on.issuer): Promise<unknown> => {
-    const { body } = await introspect(issuer, on.clients.resourceServer, token);
-    return (body.organizations as { name: string }[] | undefined)?.map(({ name }) => name);
-  };
-  const addKey = async (): Promise<string> => {
-    const { accountId } = on.seeded.person;
-    const draft = { accountId, name: 'Export', expiresInDays: 30 };
-    const added = await on.service.apiKeys.add(draft, { address: '203.0.113.7', browser: '' });
-    return added.value;
-  };
-  const policyIn = async () => {
-    const { policy } = (await valueFrom(operatorFor(on.service), 'organizations list'))
-      .map(({ id, clients, api_keys }: Record<string, string>) => ({
-        policy: id === on.seeded.organization.id && `${clients} ${api_keys}`,
-      }))
-      .find((one: { policy: string | false }) => one.policy) as { policy: string };
-    return policy;
+  const connect = (one = client()) => connectAs(on, person, one);
+  const reachedWith = (token: string) => namesReached(on, token);
+  const addKey = async (): Promise<string> => (await apiKeyOf(on.service, person, 'Export')).value;
+  const policyIn = async (): Promise<string> => {
+    const { clients, api_keys } = await valueFrom(
+      operatorFor(on.service),
+      `organizations policy ${on.seeded.organization.id}`,
+    );
+    return `${clients} ${api_keys}`;
   };
 
   it('an organization that begins to ask first is hidden at once from clients that are not approved', async () => {
@@ -90,7 +79,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
 
   it('the navigation of those in charge, and of no other member, says how many apps wait for a decision', async () => {
     const link = said('navigation.organizations');
-    const shownTo = async (one: SignedInPerson) => textOf((await one.get('/profile/activity')).html);
+    const shownTo = async (one: Member) => textOf((await one.get('/profile/activity')).html);
     const waiting = (count: number) => `${link} ${count} ${said('navigation.waiting')}`;
     await connect();
     await connect(on.clients.otherConfidential);
@@ -111,18 +100,15 @@ onPostgresAndRedis('the policy of an organization', (start) => {
   });
 
   it('the policy page lists the apps of most people first, and those of equally many by name and number', async () => {
-    const { accountId } = on.seeded.person;
-    const ownerId = (await on.service.accounts.findByEmail('olga@example.test'))?.id ?? '';
-    const connected = [
-      ['App 10', [accountId]],
-      ['zebra', [accountId, ownerId]],
-      ['app 2', [accountId]],
-      ['Äpp 1', [accountId]],
-    ] as const;
-    for (const [name, people] of connected) {
+    for (const [name, ...people] of [
+      ['App 10', person],
+      ['zebra', person, owner],
+      ['app 2', person],
+      ['Äpp 1', person],
+    ] as const) {
       const { id: clientId } = await addTestClient(on.service, name);
-      for (const person of people) {
-        await on.service.connections.rememberConsent({ accountId: person, clientId, name, hosts: [] });
+      for (const { accountId } of people) {
+        await on.service.connections.rememberConsent({ accountId, clientId, name, hosts: [] });
       }
     }
     const { html } = await owner.get(url('/policy'));
@@ -205,17 +191,13 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     it('a sign-in in between keeps the search and the ticks, but not that of a client that changed', async () => {
       const { page, listed, hidden } = await open();
       const [first = '', second = '', third = ''] = listed;
-      const found = await owner.submit(page, {
-        ...ASK,
-        approve: [first, second, third],
-        search: 'yes',
-        find: hidden.name,
-      });
-      const credentials = { email: 'olga@example.test', password: on.seeded.person.password };
+      const searching = { ...ASK, approve: [first, second, third], search: 'yes', find: hidden.name };
+      const found = await owner.submit(page, searching);
       await owner.submit(await owner.get('/logout'), {});
       await rename(first);
       const login = await owner.follow(await owner.submit(found, { approve: [first, second, hidden.id] }));
-      const back = await owner.follow(await owner.submit(login, credentials));
+      const { email, password } = owner;
+      const back = await owner.follow(await owner.submit(login, { email, password }));
       expect(textOf(back.html)).to.include(said('form.draft-kept')).and.include(gone);
       expect(fieldOf(back, 'find')).to.equal(hidden.name);
       expect(tickedOn(back)).to.have.members([second, hidden.id]);
@@ -311,11 +293,8 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
     const text = textOf(page.html);
     expect(text).to.include('Northern Logistics has not approved it yet .');
-    await person.submit(page, {
-      decision: 'approve',
-      limit_places: 'chosen',
-      place: on.seeded.organization.id,
-    });
+    const { id: place } = on.seeded.organization;
+    await person.submit(page, { decision: 'approve', limit_places: 'chosen', place });
     const token = await connect();
     await decide({ decision: 'approve' });
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
@@ -373,14 +352,10 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const [entry] = await valueFrom(run, 'audit --action client_admitted --limit 1');
     expect(entry).to.include({ action: 'client_admitted', actor: 'operator' });
   });
-});
-
-describe('the policy of an organization, on two nodes', () => {
-  const on = startSeeded();
 
   it('an API that caches its callers notices a policy, an approval and a block that another node stores', async () => {
     const { issuer } = on;
-    const other = await startTestService({ sharing: on.service, settings: { issuer } });
+    const other = await start({ sharing: on.service, settings: { issuer }, clock: on.clock.clock });
     let ahead = 0;
     const api = introspectorOf(on.clients.resourceServer, {
       issuer,
@@ -390,12 +365,7 @@ describe('the policy of an organization, on two nodes', () => {
       onFailure: () => {},
     });
     try {
-      const { accountId, ...credentials } = await addPerson(on.service, 'Otto', 'otto@example.test');
-      const { id } = on.seeded.organization;
-      await on.service.memberships.setRole({ accountId }, id, 'owner');
-      const owner = await signedIn(on.service, credentials);
-      const { confidential } = on.clients;
-      const { accessToken } = await on.partner.tokens(confidential);
+      const accessToken = await connect();
       const identify = async () => {
         const { caller, decidedBy } = await api.identify(bearer(accessToken));
         return { organizations: caller?.organizations.length, decidedBy };
@@ -411,20 +381,17 @@ describe('the policy of an organization, on two nodes', () => {
           expect(await identify()).to.deep.equal({ organizations, decidedBy: 'memory' });
         });
       };
-      const path = `/profile/organizations/${id}`;
-      const decide = (decision: string) => owner.fillIn(`${path}/clients/${confidential.id}`, { decision });
-      const setPolicy = (clients: string) => owner.send(`${path}/policy`, { clients, api_keys: 'allow' });
       await expectCaller(1);
-      await setPolicy('ask');
+      await setPolicy(ASK);
       await expectCaller(0);
       // The cached answer does not contain the organization.
-      await setPolicy('open');
+      await setPolicy(OPEN);
       await expectCaller(1);
-      await setPolicy('ask');
+      await setPolicy(ASK);
       await expectCaller(0);
-      await decide('approve');
+      await decide({ decision: 'approve' });
       await expectCaller(1);
-      await owner.fillIn(`${path}/clients/${confidential.id}/end`);
+      await owner.fillIn(url(`/clients/${client().id}/end`));
       await expectCaller(0);
     } finally {
       api.close();

@@ -1,30 +1,33 @@
-/** `/profile/organizations/:id` by warehouse: the filter. */
+/** `/profile/organizations/:id` by warehouse: the filter, and a client that is blocked in one warehouse. */
 import { expect } from 'chai';
 import { type AccessLimit, NO_LIMIT } from '../../src/accounts/access/access-limit.ts';
 import type { Right, Role } from '../../src/accounts/access/reach.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
+import { line } from '../import/import-file.ts';
+import { push, SENDERS } from '../import/pushing.ts';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
+import { tokensOf } from '../provider/partner-tokens.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectSameQueries } from '../support/metrics.ts';
-import { introspect, type TestClient } from '../support/oauth.ts';
-import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { authorizationUrl, clientCredentials, type TestClient } from '../support/oauth.ts';
+import { addTestClient, apiKeyOf, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
-import { textOf } from './client-owner.ts';
-import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+import { said, textOf } from './client-owner.ts';
+import * as members from './organization-members.ts';
+import { signedIn } from './signed-in-person.ts';
 
 const ORIGIN = { address: '203.0.113.7', browser: '' };
 const RIGHTS = { read: 'see stock', write: 'change stock', manage: 'manage' };
 
 onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
-  const on = startSeeded({ on: start, settings: { rights: RIGHTS } });
-  let owner: SignedInPerson & SeededPerson;
+  const on = startSeeded({ on: start, settings: { rights: RIGHTS, senders: SENDERS } });
+  let owner: members.Member;
   let rigaId: string;
-  let people = 0;
 
   before(async () => {
     const added = { organizationId: on.seeded.organization.id, name: 'Riga' };
     rigaId = (await on.service.organizations.addWarehouse(added)).id;
-    const person = await join('Olga Owner', 'owner');
-    owner = Object.assign(await signedIn(on.service, person), person);
+    owner = await members.join(on, 'Olga Owner', 'owner');
   });
 
   const url = (query: Record<string, string> = {}, id = on.seeded.organization.id): string =>
@@ -32,11 +35,8 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
   const pageOf = async (query: Record<string, string>, who = owner): Promise<string> =>
     (await who.get(url(query))).html;
   async function join(name: string, role: Role, riga: readonly Right[] = []) {
-    people += 1;
-    const person = await addPerson(on.service, name, `member${people}@example.test`);
-    const subject = { accountId: person.accountId };
-    await on.service.memberships.setRole(subject, on.seeded.organization.id, role);
-    if (riga.length > 0) await on.service.memberships.setRights(subject, rigaId, riga);
+    const person = await members.addMember(on, name, role);
+    if (riga.length > 0) await on.service.memberships.setRights(person, rigaId, riga);
     on.service.access.forget(person.accountId);
     return person;
   }
@@ -51,17 +51,11 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       }),
     );
   }
-  const connect = async (who: SeededPerson, client: TestClient): Promise<string> => {
-    const partner = partnerTokens(on.issuer, { ...on.seeded, person: who });
-    return (await partner.tokens(client)).accessToken;
-  };
+  const connect = async (who: SeededPerson, client: TestClient): Promise<string> =>
+    members.connect(on, await signedIn(on.service, who), client);
   /** Returns the rights of a token or API key in a warehouse, as introspection states them. */
   async function introspected(token: string, warehouseId: string): Promise<string | undefined> {
-    const { body } = await introspect(on.issuer, on.clients.resourceServer, token);
-    const organizations = (body.organizations ?? []) as readonly {
-      warehouses: readonly { id: string; rights: readonly Right[] }[];
-    }[];
-    const all = organizations.flatMap(({ warehouses }) => warehouses);
+    const all = (await members.reachOf(on, token)).flatMap(({ warehouses }) => warehouses);
     const rights = all.find(({ id }) => id === warehouseId)?.rights;
     return rights?.map((right) => RIGHTS[right]).join(', ');
   }
@@ -96,7 +90,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       { places: [rigaId], isReadOnly: true },
       { places: [elsewhere.id], isReadOnly: false },
     ];
-    const members = [
+    const people = [
       await join('Ada Admin', 'admin'),
       await join('Rosa Reader', 'member', ['read', 'manage']),
       await join('Willem Writer', 'member', ['write']),
@@ -104,12 +98,12 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       await join('Noor None', 'member'),
     ];
     const credentials = await Promise.all(
-      members.map(async ({ accountId, name, ...member }) => {
+      people.map(async (person) => {
+        const { accountId, name } = person;
         const client = await addTestClient(on.service, `App of ${name}`);
-        const token = await connect({ accountId, name, ...member }, client);
-        const draft = { accountId, name: `Key of ${name}`, expiresInDays: 30 };
-        const { value, key } = await on.service.apiKeys.add(draft, ORIGIN);
-        return { accountId, name, clientId: client.id, keyId: key.id, token, value };
+        const token = await connect(person, client);
+        const { id: keyId, value } = await apiKeyOf(on.service, person, `Key of ${name}`);
+        return { accountId, name, clientId: client.id, keyId, token, value };
       }),
     );
     let before = NO_LIMIT;
@@ -214,8 +208,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     const person = await join('Sam Suspended', 'member', ['read']);
     await connect(person, gone);
     await connect(await join('Bo Connected', 'member', ['read']), blocked);
-    const draft = { accountId: person.accountId, name: 'Lost key', expiresInDays: 30 };
-    await on.service.apiKeys.add(draft, ORIGIN);
+    await apiKeyOf(on.service, person, 'Lost key');
     const names = ['Blocked App', 'App of a suspended person', 'Lost key'];
     const here = async () => names.filter((name) => shown.some((html) => rowsOf(html).has(name)));
     let shown = [await pageOf({ warehouse: rigaId })];
@@ -231,14 +224,14 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
 
   it('leaves out a client after the end date that the person set, before a job ends the connection', async () => {
     const client = await addTestClient(on.service, 'App until yesterday');
-    const { accountId, ...person } = await join('Una Until', 'member', ['read']);
-    const token = await connect({ accountId, ...person }, client);
+    const una = await join('Una Until', 'member', ['read']);
+    const token = await connect(una, client);
     const shows = async () => rowsOf(await pageOf({ warehouse: rigaId })).has('App until yesterday');
     expect(await shows()).to.equal(true);
     const until = new Date(Date.now() - 1_000);
-    const whose = { accountId, clientId: client.id, limit: NO_LIMIT };
+    const whose = { accountId: una.accountId, clientId: client.id, limit: NO_LIMIT };
     await on.service.connections.limit(whose, { ...NO_LIMIT, until });
-    expect(await introspected(token, rigaId)).to.equal(undefined);
+    expect(await on.partner.isActive(token)).to.equal(false);
     expect(await shows()).to.equal(false);
   });
 
@@ -253,10 +246,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     const html = await pageOf({ warehouse: rigaId });
     expect(html).to.not.include('id="requests"').and.not.include('Waiting App');
     expect(textOf(html)).to.not.include('Key of Ada Admin');
-    await owner.fillIn(`${path}/clients/${client.id}`, {
-      decision: 'approve',
-      sentence: '',
-    });
+    await owner.fillIn(`${path}/clients/${client.id}`, { decision: 'approve', sentence: '' });
     expect(rowsOf(await pageOf({ warehouse: rigaId })).get('Waiting App')).to.equal('see stock');
     await owner.fillIn(`${path}/policy`, { clients: 'open', api_keys: 'allow', approve: [] });
   });
@@ -276,8 +266,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
 
   it('the page needs as many queries for one person as for 60, with a warehouse as without', async () => {
     const { elsewhere, organization } = on.seeded;
-    const subject = { accountId: owner.accountId };
-    await on.service.memberships.setRole(subject, elsewhere.id, 'owner');
+    await on.service.memberships.setRole(owner, elsewhere.id, 'owner');
     on.service.access.forget(owner.accountId);
     const small = url({}, elsewhere.id);
     for (const path of [url({}, organization.id), url({ warehouse: rigaId })]) {
@@ -288,5 +277,176 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
         () => owner.get(path),
       );
     }
+  });
+
+  describe('a block of a client in one warehouse', () => {
+    let member: members.Member;
+    let hamburg: string;
+    let token: string;
+
+    before(async () => {
+      hamburg = on.seeded.warehouse.id;
+      member = await members.join(on, 'Mara Member', 'admin');
+      token = await members.connect(on, member);
+    });
+
+    const page = (more = ''): string => `/profile/organizations/${on.seeded.organization.id}${more}`;
+    const pathOf = (act: 'end' | 'let-in', warehouse?: string, client = on.clients.confidential.id): string =>
+      page(`${warehouse ? `/warehouses/${warehouse}` : ''}/clients/${client}/${act}`);
+    const warehousesOf = async (value: string, issuer?: string): Promise<string[]> =>
+      (await members.reachOf(on, value, issuer)).flatMap(({ warehouses }) => warehouses.map(({ id }) => id)).sort();
+    const told = async (path: string): Promise<string> => textOf((await owner.follow(await owner.send(path))).html);
+
+    it('is answered on the next call, and announced on every node', async () => {
+      const node = await start({ sharing: on.service });
+      const stream = await members.listen(on, node);
+      const both = [rigaId, hamburg].sort();
+      for (const [act, expected] of [
+        ['end', [hamburg]],
+        ['let-in', both],
+      ] as const) {
+        await owner.fillIn(pathOf(act, rigaId));
+        expect(await warehousesOf(token)).to.deep.equal(expected);
+        await eventually(async () => expect(await warehousesOf(token, node.issuer)).to.deep.equal(expected));
+      }
+      await eventually(() => expect(stream.text).to.include(`data: ${on.clients.confidential.id}\n`));
+      expect(stream.text, 'whom it concerns').not.to.include(member.accountId);
+    });
+
+    it('is another one than the block of the organization, and each is undone separately', async () => {
+      const client = on.clients.confidential.id;
+      await owner.fillIn(pathOf('end', rigaId));
+      await owner.fillIn(pathOf('end'));
+      expect(await members.reachOf(on, token)).to.deep.equal([]);
+      expect(await told(pathOf('end', rigaId))).to.include(said('organizations.already-blocked'));
+      const asked = textOf((await owner.get(pathOf('let-in', rigaId))).html);
+      expect(asked).to.include(said('organizations.unblock-still-blocked', { organization: 'Northern Logistics' }));
+      await owner.fillIn(pathOf('let-in'));
+      expect(await warehousesOf(token)).to.deep.equal([hamburg]);
+      await owner.fillIn(pathOf('end'));
+      await owner.fillIn(pathOf('let-in', rigaId));
+      expect(await members.reachOf(on, token)).to.deep.equal([]);
+      const { blocked, warehouses } = await on.service.access.clientBlocks.of(client);
+      expect([blocked.size, warehouses.size]).to.deep.equal([1, 0]);
+      await owner.fillIn(pathOf('let-in'));
+      expect(await warehousesOf(token)).to.deep.equal([rigaId, hamburg].sort());
+      expect(await told(pathOf('let-in', rigaId))).to.include(said('organizations.already-unblocked'));
+    });
+
+    it('is said on the page of the organization, at consent and on the connection, and stays in view', async () => {
+      const here = page(`?warehouse=${rigaId}`);
+      expect((await owner.get(here)).html).to.include(`href="${pathOf('end', rigaId)}"`);
+      const asked = textOf((await owner.get(pathOf('end', rigaId))).html);
+      expect(asked)
+        .to.include(said('organizations.block-heading', { app: 'Route Planner', organization: 'Riga' }))
+        .and.include(said('organizations.block-only-there'));
+      const done = await owner.follow(await owner.submit(await owner.get(pathOf('end', rigaId)), {}));
+      expect(done.url.search).to.equal(`?warehouse=${rigaId}`);
+      expect(textOf(done.html)).to.include(said('organizations.blocked', { app: 'Route Planner', place: 'Riga' }));
+      expect((await owner.get(here)).html)
+        .to.include(`href="${pathOf('let-in', rigaId)}"`)
+        .and.include('>blocked<');
+      const app = await owner.get(page(`/clients/${on.clients.confidential.id}`));
+      expect(textOf(app.html)).to.match(/Riga blocked Blocked on .* by Olga Owner/);
+      const throughWhom = textOf(app.html.split('id="people"').at(-1) ?? '');
+      expect(throughWhom, 'through a person it no longer accesses Riga').to.match(/Mara Member Access \w+/);
+      expect(throughWhom).to.not.include('Riga');
+      expect((await owner.get(page(`?warehouse=${hamburg}`))).html).to.include(`href="${pathOf('end', hamburg)}"`);
+      expect(textOf((await owner.get(page())).html)).to.include('blocked in Riga');
+
+      const sentence = /Blocked in Riga \(\s?Northern Logistics\s?\) by an owner or admin/;
+      const consent = await member.open(authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' }));
+      expect(textOf(consent.html)).to.match(sentence);
+      expect(consent.html).to.not.include(`value="${rigaId}"`);
+      expect(textOf((await member.get('/profile/connections')).html)).to.match(sentence);
+      // A user without access to Riga does not learn that there is one.
+      const other = await members.join(on, 'Otto Other', 'member');
+      const unaware = await other.open(authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'consent' }));
+      expect(unaware.html).to.not.include('Riga');
+      await owner.fillIn(pathOf('let-in', rigaId));
+    });
+
+    it('does not follow to other clients of the developer with the same redirect host', async () => {
+      await owner.fillIn(pathOf('end', rigaId));
+      const later = await addTestClient(on.service, 'A later app', { ownerAccountId: on.seeded.other.accountId });
+      expect(await warehousesOf(await members.connect(on, member, later))).to.deep.equal([rigaId, hamburg].sort());
+      await owner.fillIn(pathOf('let-in', rigaId));
+    });
+
+    it('also ends what a machine client reaches there, and stays in view', async () => {
+      const { machine } = on.clients;
+      for (const id of [rigaId, hamburg])
+        await on.service.memberships.setRights({ clientId: machine.id }, id, ['read']);
+      const value = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
+      await eventually(async () => expect(await warehousesOf(value)).to.deep.equal([rigaId, hamburg].sort()));
+      await owner.fillIn(pathOf('end', rigaId, machine.id));
+      expect(await warehousesOf(value)).to.deep.equal([hamburg]);
+      expect((await owner.get(page(`?warehouse=${rigaId}`))).html).to.include(
+        `href="${pathOf('let-in', rigaId, machine.id)}"`,
+      );
+      expect(textOf((await owner.get(page('?show=machines'))).html)).to.include('blocked in Riga');
+      await owner.fillIn(pathOf('end', undefined, machine.id));
+      expect(await members.reachOf(on, value)).to.deep.equal([]);
+      await owner.fillIn(pathOf('let-in', undefined, machine.id));
+      await owner.fillIn(pathOf('let-in', rigaId, machine.id));
+      expect(await warehousesOf(value)).to.deep.equal([rigaId, hamburg].sort());
+    });
+
+    it('is lost when the warehouse moves to another organization, also while the move is in progress', async () => {
+      const { organizations, access, database } = on.service;
+      await organizations.edit('organization', on.seeded.organization.id, { externalId: 'HERE' });
+      await organizations.edit('organization', on.seeded.elsewhere.id, { externalId: 'THERE' });
+      const { id } = await organizations.addWarehouse({
+        organizationId: on.seeded.organization.id,
+        name: 'Moving',
+        externalId: 'MOVING',
+      });
+      await owner.fillIn(pathOf('end', id));
+      const blocks = async () => (await access.clientBlocks.of(on.clients.confidential.id)).warehouses.has(id);
+      expect(await blocks()).to.equal(true);
+      const move = async (from: string, to: string) => {
+        const { results } = await push(on.service, [{ ...line.warehouse('MOVING', to), former_organization: from }]);
+        expect(results).to.deep.equal(['ok']);
+      };
+      await move('HERE', 'THERE');
+      await eventually(async () => expect(await blocks()).to.equal(false));
+      await move('THERE', 'HERE');
+      expect(await database.query('SELECT FROM barred_in_warehouses')).to.deep.equal([]);
+      await Promise.all([owner.fillIn(pathOf('end', id)).catch(() => {}), move('HERE', 'THERE')]);
+      expect(await database.query('SELECT FROM barred_in_warehouses')).to.deep.equal([]);
+    });
+
+    it('can be set only by owners and admins of the organization, in a warehouse of their own', async () => {
+      const elsewhere = await on.service.organizations.addWarehouse({
+        organizationId: on.seeded.elsewhere.id,
+        name: 'Foreign',
+      });
+      const plain = await members.join(on, 'Petra Plain', 'member');
+      expect((await plain.get(pathOf('end', rigaId))).status).to.equal(404);
+      expect(await told(pathOf('end', elsewhere.id))).to.include(said('organizations.already-blocked'));
+      expect(await on.service.database.query('SELECT FROM barred_in_warehouses')).to.deep.equal([]);
+    });
+
+    it('is set, shown and undone by the operator', async () => {
+      const run = operatorFor(on.service);
+      const client = on.clients.confidential.id;
+      const ids = `${on.seeded.organization.id} ${client} --warehouse ${rigaId}`;
+      expect(await valueFrom(run, `organizations block ${ids}`)).to.deep.equal({
+        id: `${rigaId}/${client}`,
+        organization_id: on.seeded.organization.id,
+        warehouse_id: rigaId,
+        client_id: client,
+        block: true,
+      });
+      await eventually(async () => expect(await warehousesOf(token)).to.deep.equal([hamburg]));
+      expect((await run(`organizations block ${ids}`)).exitCode).to.equal(1);
+      expect((await run(`show ${token}`)).output).to.match(
+        /block the client in some warehouses: it reaches nothing in Riga/,
+      );
+      const log = (await run('audit --action client_barred')).output;
+      expect(log).to.include('Riga');
+      await run(`organizations unblock ${ids}`);
+      await eventually(async () => expect(await warehousesOf(token)).to.deep.equal([rigaId, hamburg].sort()));
+    });
   });
 });

@@ -1,31 +1,28 @@
 /** `/profile/organizations`: owners and admins see and end all access to an organization. */
 import { expect } from 'chai';
 import type { Role } from '../../src/accounts/access/reach.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
-import { authorizationUrl, basic, introspect } from '../support/oauth.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { authorizationUrl } from '../support/oauth.ts';
+import { addPerson, addTestClient, apiKeyOf, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
+import * as members from './organization-members.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/organizations';
 
-type Member = SignedInPerson & SeededPerson;
-
 describe('the page of an organization', () => {
   const start = startsOn();
   const on = startSeeded({ on: start, clock: true });
-  let owner: Member;
-  let admin: Member;
-  let member: Member;
-  let people = 0;
+  let owner: members.Member;
+  let admin: members.Member;
+  let member: members.Member;
 
   before(async () => {
     owner = await join('Olga Owner', 'owner');
     admin = await join('Adam Admin', 'admin');
-    member = Object.assign(await signedIn(on.service, on.seeded.person), on.seeded.person);
+    member = await signedIn(on.service, on.seeded.person);
   });
 
   const orgId = (): string => on.seeded.organization.id;
@@ -33,45 +30,25 @@ describe('the page of an organization', () => {
   const endOf = ({ accountId }: SeededPerson): string => url(`/people/${accountId}/end`);
   const clientPath = (act: 'end' | 'let-in'): string => url(`/clients/${on.clients.confidential.id}/${act}`);
 
-  async function join(name: string, role: Role): Promise<Member> {
-    people += 1;
-    const person = await addPerson(on.service, name, `member${people}@example.test`);
-    await on.service.memberships.setRole({ accountId: person.accountId }, orgId(), role);
-    on.service.access.forget(person.accountId);
+  async function join(name: string, role: Role): Promise<members.Member> {
+    const person = await members.addMember(on, name, role);
     // People are shown what happened after they joined, and the stopped clock is exact only to some milliseconds.
     on.clock.advance(1);
-    return Object.assign(await signedIn(on.service, person), person);
+    return signedIn(on.service, person);
   }
   const roleOf = async ({ accountId }: SeededPerson): Promise<Role | undefined> => {
     const { items } = await on.service.access.reachedBy('organization', orgId());
     return items.find(({ id }) => id === accountId)?.role;
   };
-  const connect = async (who: Member): Promise<string> => {
-    const partner = partnerTokens(on.issuer, { ...on.seeded, person: who }, who);
-    return (await partner.tokens(on.clients.confidential, { prompt: 'consent' })).accessToken;
-  };
-  const reachedWith = async (token: string, issuer = on.issuer): Promise<unknown> => {
-    const { body } = await introspect(issuer, on.clients.resourceServer, token);
-    return (body.organizations as { name: string }[]).map(({ name }) => name);
-  };
-  /** Opens the event stream of resource servers on this node. */
-  async function listen(issuer: string): Promise<{ text: string }> {
-    const headers = { authorization: basic(on.clients.resourceServer) };
-    const { body } = await fetch(new URL('/oauth/introspect/changes', issuer), { headers });
-    const stream = { text: '' };
-    const read = async (): Promise<void> => {
-      for await (const chunk of body ?? []) stream.text += Buffer.from(chunk).toString();
-    };
-    read().catch(() => {});
-    return stream;
-  }
+  const connect = (who: members.Member) => members.connect(on, who, on.clients.confidential, { prompt: 'consent' });
+  const reachedWith = (token: string, issuer?: string) => members.namesReached(on, token, issuer);
   /** Sends the form of a path, and returns what the next page says. */
   const told = async (who: SignedInPerson, path: string): Promise<string> =>
     textOf((await who.follow(await who.send(path))).html);
   const logOf = ({ accountId }: SeededPerson) => on.service.activity.of(accountId, { limit: 5 });
 
   it('only owners and admins see the page of an organization; others get 404, as for an unknown one', async () => {
-    const bystander = Object.assign(await signedIn(on.service, on.seeded.other), on.seeded.other);
+    const bystander = await signedIn(on.service, on.seeded.other);
     const paths = [
       '',
       `/people/${owner.accountId}/end`,
@@ -95,10 +72,7 @@ describe('the page of an organization', () => {
 
   it('the page of an organization lists each user, client, machine client and API key, with the last use', async () => {
     const token = await connect(member);
-    await on.service.apiKeys.add(
-      { accountId: member.accountId, name: 'Nightly export', expiresInDays: 30 },
-      { address: '203.0.113.7', browser: '' },
-    );
+    await apiKeyOf(on.service, member, 'Nightly export');
     await reachedWith(token);
     await on.service.lastUsed.flush();
     const text = textOf((await owner.get(url())).html);
@@ -114,7 +88,7 @@ describe('the page of an organization', () => {
     const guest = await join('Gina Guest', 'member');
     const token = await connect(guest);
     expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
-    const stream = await listen(on.issuer);
+    const stream = await members.listen(on, on);
     const asked = await admin.get(endOf(guest));
     expect(textOf(asked.html)).to.include(
       said('organizations.end-heading', { person: 'Gina Guest', organization: 'Northern Logistics' }),
@@ -232,7 +206,7 @@ describe('the page of an organization', () => {
     const { clock } = on.clock;
     const isAlone = on.service.database.embedded;
     const node = isAlone ? on.service : await start({ sharing: on.service, clock });
-    const stream = await listen(node.issuer);
+    const stream = await members.listen(on, node);
     const all = ['Elsewhere Storage', 'Northern Logistics'];
     const reachedThere = () => reachedWith(token, node.issuer);
     expect([await reachedWith(token), await reachedThere()]).to.deep.equal([all, all]);
@@ -285,22 +259,8 @@ describe('the page of an organization', () => {
 
   describe('another client of the owner of a blocked client', () => {
     const host = 'https://evader.example';
-    let owned = 0;
-    const newOwner = (name: string): Promise<SeededPerson> => {
-      people += 1;
-      return addPerson(on.service, name, `owner${people}@example.test`);
-    };
-    const register = async (uris: readonly string[], ownerAccountId: string, more = {}) => {
-      owned += 1;
-      const draft = { kind: 'confidential', name: `Client ${owned}`, isNative: false } as const;
-      const added = await on.service.clients.add({
-        ...draft,
-        ownerAccountId,
-        redirectUris: uris,
-        ...more,
-      });
-      return added.client;
-    };
+    const register = (uris: readonly string[], ownerAccountId: string) =>
+      addTestClient(on.service, 'Evading Client', { ownerAccountId, redirectUris: uris });
     const isBlocked = async ({ id }: { id: string }): Promise<boolean> =>
       (await on.service.access.clientBlocks.of(id)).blocked.has(orgId());
     const act = (what: 'end' | 'let-in', { id }: { id: string }): Promise<unknown> =>
@@ -311,14 +271,10 @@ describe('the page of an organization', () => {
      * connected it.
      */
     async function blockNewClient(uris: readonly string[] = [`${host}/cb`]) {
-      const evader = await newOwner('Evan');
+      const evader = await addPerson(on.service, 'Evan');
       const client = await register(uris, evader.accountId);
-      await on.service.connections.rememberConsent({
-        accountId: member.accountId,
-        clientId: client.id,
-        name: client.name,
-        hosts: [],
-      });
+      const { accountId } = member;
+      await on.service.connections.rememberConsent({ accountId, clientId: client.id, name: '', hosts: [] });
       await act('end', client);
       expect(await isBlocked(client)).to.equal(true);
       return { evader, client };
@@ -330,7 +286,7 @@ describe('the page of an organization', () => {
       expect(await isBlocked(next)).to.equal(true);
       const [row = ''] = (await owner.get(url('?show=clients&sort=name'))).html
         .split('<li')
-        .filter((entry) => entry.includes(next.name));
+        .filter((entry) => entry.includes(next.id));
       expect(textOf(row)).to.include('blocked');
       const page = await owner.get(url(`/clients/${next.id}`));
       expect(textOf(page.html)).to.match(/Blocked on .* by Olga Owner/);
@@ -384,7 +340,7 @@ describe('the page of an organization', () => {
     it('a block does not affect clients with other redirect hosts, of other owners, or on localhost', async () => {
       const local = 'http://localhost:8080/callback';
       const { evader } = await blockNewClient([`${host}/cb`, local]);
-      const stranger = await newOwner('Sue');
+      const stranger = await addPerson(on.service, 'Sue');
       for (const [uris, who] of [
         [['https://other.example/cb'], evader],
         [[local], evader],
@@ -397,7 +353,7 @@ describe('the page of an organization', () => {
 
     it('a blocked client stays blocked when it gets another owner', async () => {
       const { client } = await blockNewClient();
-      const heir = await newOwner('Heidi');
+      const heir = await addPerson(on.service, 'Heidi');
       await on.service.clients.transfer(client.id, heir.accountId);
       expect(await isBlocked(client)).to.equal(true);
       expect(await isBlocked(await register([`${host}/cb`], heir.accountId))).to.equal(true);
@@ -405,9 +361,7 @@ describe('the page of an organization', () => {
   });
 
   it('the page of an organization does not list expired API keys', async () => {
-    const origin = { address: '203.0.113.7', browser: '' };
-    const key = { accountId: member.accountId, name: 'Soon over', expiresInDays: 30 };
-    await on.service.apiKeys.add(key, origin);
+    await apiKeyOf(on.service, member, 'Soon over');
     const listed = async () => textOf((await owner.get(url('?show=api-keys'))).html);
     expect(await listed()).to.include('Soon over');
     await on.service.database.query("UPDATE api_keys SET expires_at = $1 WHERE name = 'Soon over'", [

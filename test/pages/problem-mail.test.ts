@@ -5,33 +5,18 @@ import { eventually } from '../support/eventually.ts';
 import { startMailServer, startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl, exchangeCode, postForm, type TestClient } from '../support/oauth.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { addPerson, type SeededPerson } from '../support/seed.ts';
+import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { signedIn } from './signed-in-person.ts';
 
 const NO_CODE = `gate_ac_${'x'.repeat(43)}`;
 const WRONG_SECRET = withChecksum(`gate_cs_${'x'.repeat(43)}`);
-const REDIRECT_URI = 'https://partner.example/callback';
 const DAY_SECONDS = 86_400;
 
-let people = 0;
-
-async function addOwner(service: TestService): Promise<SeededPerson> {
-  people += 1;
-  return addPerson(service, `Olga Owner ${people}`, `olga${people}@example.test`);
-}
-
-async function addClient(service: TestService, name: string, owner?: SeededPerson): Promise<Required<TestClient>> {
-  const { client, secret = '' } = await service.clients.add({
-    kind: 'confidential',
-    name,
-    isNative: false,
-    redirectUris: [REDIRECT_URI],
-    ...(owner && { ownerAccountId: owner.accountId }),
-  });
-  return { id: client.id, secret, redirectUri: REDIRECT_URI };
-}
+const addOwner = (service: TestService): Promise<SeededPerson> => addPerson(service, 'Olga Owner');
+const addClient = (service: TestService, name: string, owner?: SeededPerson) =>
+  addTestClient(service, name, owner && { ownerAccountId: owner.accountId });
 
 const useWrongSecret = ({ issuer }: TestService, client: TestClient) =>
   exchangeCode(issuer, { ...client, secret: WRONG_SECRET }, NO_CODE);

@@ -2,13 +2,12 @@
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
-import { passwordLink } from '../support/seed.ts';
+import { addTestClient, apiKeyOf, passwordLink } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
-import { LIST, REDIRECT_URI, said, textOf } from './client-owner.ts';
+import { LIST, said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const HOSTILE = `<img src=x onerror=alert(1)>"'&<%= 1 %>`;
-const ORIGIN = { address: '::1', browser: '' };
 const LIMIT = { limit_places: 'all', limit_rights: 'read', limit_last_day: '' };
 const REDIRECT_URIS = ['https://a.example/', 'https://b.example/'];
 
@@ -29,16 +28,9 @@ interface FormUnderTest {
 }
 
 async function newClient({ service, seeded }: Seeded) {
-  const { client, secret = '' } = await service.clients.add({
-    kind: 'confidential',
-    name: 'Stock Sync',
-    redirectUris: [REDIRECT_URI],
-    isNative: false,
-    ownerAccountId: seeded.person.accountId,
-  });
-  const [secretRecord] = (await service.clients.find(client.id))?.secrets ?? [];
-  const path = `${LIST}/${client.id}`;
-  return { path, clientId: client.id, secret, secretId: secretRecord?.id ?? '' };
+  const { id, secret } = await addTestClient(service, 'Stock Sync', { ownerAccountId: seeded.person.accountId });
+  const [secretRecord] = (await service.clients.find(id))?.secrets ?? [];
+  return { path: `${LIST}/${id}`, clientId: id, secret, secretId: secretRecord?.id ?? '' };
 }
 
 async function newConnection({ clients, partner }: Seeded) {
@@ -94,10 +86,8 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
   },
   'the end of an API key': {
     open: async ({ service, seeded: { person } }) => {
-      const draft = { accountId: person.accountId, name: 'Export', expiresInDays: 30 } as const;
-      await service.apiKeys.add(draft, ORIGIN);
-      const [key] = await service.apiKeys.listOf(person.accountId);
-      return [`/profile/api-keys/${key?.id}/revoke`];
+      const { id } = await apiKeyOf(service, person);
+      return [`/profile/api-keys/${id}/revoke`];
     },
     action: 'api_key_revoked',
     isSingleObject: true,
@@ -243,11 +233,8 @@ describe('the forms of the profile', () => {
       const form = await browser.get('/profile');
       await browser.submit(await browser.get('/logout'), {});
       const secrets = { client_secret: secret, current_password: secret, new_password: secret };
-      const sent = await browser.post(path, {
-        ...fields,
-        ...secrets,
-        form_token: fieldOf(form, 'form_token'),
-      });
+      const form_token = fieldOf(form, 'form_token');
+      const sent = await browser.post(path, { ...fields, ...secrets, form_token });
       const login = await browser.follow(sent);
       const name = login.url.searchParams.get('form');
       if (!typed) {
@@ -261,11 +248,8 @@ describe('the forms of the profile', () => {
       if (others.url.pathname === path) expect(others.url.searchParams.get('form')).to.equal(name);
       expect(others.html).not.to.include(said('form.draft-kept'));
       await browser.submit(await browser.get('/logout'), {});
-      const again = await browser.submit(login, {
-        email: on.seeded.person.email,
-        password: on.seeded.person.password,
-      });
-      const back = await browser.follow(again);
+      const own = { email: on.seeded.person.email, password: on.seeded.person.password };
+      const back = await browser.follow(await browser.submit(login, own));
       expect(back.url.pathname).to.equal(path);
       const values = back.forms.flatMap((one) => one.values.map(([, value]) => value));
       expect(values).to.include.members([...typed]);

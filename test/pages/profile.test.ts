@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { authorizationUrl, introspect } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { addPerson, addTestClient, type SeededPerson } from '../support/seed.ts';
+import { addPerson, addTestClient, apiKeyOf, removePassword, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { said, shownOn, textOf } from './client-owner.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
@@ -22,7 +22,6 @@ function navigationOf({ html }: { readonly html: string }) {
 
 const KEYS = '/profile/api-keys';
 const DAY_MS = 86_400_000;
-const origin = { address: '::1', browser: '' };
 
 describe('the profile', () => {
   const on = startSeeded({ clock: true });
@@ -31,8 +30,7 @@ describe('the profile', () => {
   let all: readonly string[];
 
   before(async () => {
-    const { accountId } = on.seeded.person;
-    await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
+    await apiKeyOf(on.service, on.seeded.person);
     person = await signedIn(on.service, on.seeded.person);
     all = navigationOf(await person.get('/profile')).sections;
     expect(all).to.include.members(['', '/connections', ...DEVELOPER_SECTIONS]);
@@ -56,15 +54,13 @@ describe('the profile', () => {
   });
 
   it('the navigation lists the pages of developers for owners of a client or an API key, and on these pages', async () => {
-    const newcomer = await addPerson(on.service, 'Fork Lift', 'fork@example.test');
-    const pages = await signedIn(on.service, newcomer);
+    const pages = await signedIn(on.service, await addPerson(on.service, 'Fork Lift'));
     const oneLink = [...all.filter((path) => !DEVELOPER_SECTIONS.includes(path)), '/oauth-clients'];
     const sectionsOn = async (path: string) => navigationOf(await pages.get(path)).sections;
     expect(await sectionsOn('/profile/security')).to.deep.equal(oneLink);
     expect(await sectionsOn('/profile/api-keys')).to.deep.equal(all);
     expect(await sectionsOn('/errors')).to.deep.equal(all);
-    const { accountId } = newcomer;
-    await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays: 30 }, origin);
+    await apiKeyOf(on.service, pages);
     expect(await sectionsOn('/profile/security')).to.deep.equal(all);
   });
 
@@ -106,14 +102,10 @@ describe('the profile', () => {
 
   describe('the home of a user', () => {
     const query = (text: string, values: unknown[] = []) => on.service.database.query(text, values);
-    let credentials: SeededPerson;
-    let person: SignedInPerson;
-    let people = 0;
+    let person: SignedInPerson & SeededPerson;
 
     beforeEach(async () => {
-      people += 1;
-      credentials = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
-      person = await signedIn(on.service, credentials);
+      person = await signedIn(on.service, await addPerson(on.service, 'Pat'));
     });
 
     const home = async (): Promise<string> => (await person.get('/profile')).html;
@@ -128,16 +120,15 @@ describe('the profile', () => {
         `INSERT INTO connections (account_id, client_id, connected_at, approved_at, last_used_at,
             consented_name, consented_hosts)
           VALUES ($1, $2, $3, $3, $4, '', '{}')`,
-        [credentials.accountId, id, new Date(on.clock.clock()), used],
+        [person.accountId, id, new Date(on.clock.clock()), used],
       );
       return id;
     }
 
     async function addKey(name: string, days?: number): Promise<void> {
-      const { accountId } = credentials;
-      const { key } = await on.service.apiKeys.add({ accountId, name, expiresInDays: 30 }, origin);
+      const { id } = await apiKeyOf(on.service, person, name);
       const used = days === undefined ? null : new Date(on.clock.clock() - days * DAY_MS);
-      await query('UPDATE api_keys SET last_used_at = $2 WHERE id = $1', [key.id, used]);
+      await query('UPDATE api_keys SET last_used_at = $2 WHERE id = $1', [id, used]);
     }
 
     const actingOn = (html: string): string[] =>
@@ -147,8 +138,7 @@ describe('the profile', () => {
       const protection = async () => textOf(sectionOf(await home(), 'protection'));
       expect(await protection()).to.include(said('profile.by-password'));
       expect(await home()).to.include('<a href="/profile/security">Sign-in methods</a>');
-      await query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [credentials.accountId]);
-      on.service.accounts.forget(credentials.accountId);
+      await removePassword(on.service, person);
       expect(await protection()).to.include(said('profile.by-nothing'));
       await addPasskey(on.issuer, person);
       expect(await protection()).to.match(/Good\. You can sign in with the passkey Laptop/);
@@ -172,7 +162,7 @@ describe('the profile', () => {
       await connect('Limited app', 1);
       const suspended = await connect('Suspended app', 2);
       await addKey('Short key', 1);
-      const { accountId } = credentials;
+      const { accountId } = person;
       await on.service.connections.end({ accountId, clientId: gone }, 'person_disconnected');
       await query(`UPDATE connections SET limit_until = $2 WHERE account_id = $1 AND client_id <> $3`, [
         accountId,
@@ -184,40 +174,35 @@ describe('the profile', () => {
       expect(actingOn(html)).to.have.members(['Limited app', 'Short key', 'Suspended app']);
       expect(textOf(html)).to.include('Suspended app suspended App');
       on.clock.advance((31 * DAY_MS) / 1000);
-      person = await signedIn(on.service, credentials);
+      person = await signedIn(on.service, person);
       expect(actingOn(await home())).to.deep.equal(['Suspended app']);
     });
   });
-});
 
-describe('the page of API keys, with a maximum lifetime', () => {
-  const on = startSeeded({ clock: true, settings: { limits: { apiKeyDays: 60 } } });
-
-  it('with limits.api_key_days the form offers, and the service accepts, only shorter lifetimes', async () => {
-    const { accountId } = on.seeded.person;
-    const endless = { accountId, name: 'Before the limit', expiresInDays: undefined };
-    const { value } = await on.service.apiKeys.add(endless, origin);
-    const person = await signedIn(on.service, on.seeded.person);
-    const { html } = await person.get(KEYS);
-    const offered = [...html.matchAll(/name="expires_in_days" value="(\w+)"/g)];
-    expect(offered.map(([, days]) => days)).to.deep.equal(['30', '60']);
-    expect(html).to.match(/value="60"[^>]*checked/);
-    for (const expires_in_days of ['none', '', '61', '90', '365']) {
-      const refused = await person.send(KEYS, { name: 'Export', expires_in_days });
-      expect(refused.status, expires_in_days).to.equal(422);
-      expect(refused.html).to.match(/<a href="#expires-in-30">Choose 30, 60 days\.</);
-    }
-    const shown = shownOn(await person.fillIn(KEYS, { name: 'Export', expires_in_days: '60' })).secret;
-    const list = await person.get(KEYS);
-    expect(list.html)
-      .to.include(`gate_key_…${shown.slice(-4)}`)
-      .and.not.include(shown);
-    expect(textOf(list.html)).to.match(/ Export (?:(?!Last used).)*Last used Never/);
-    const listed = await on.service.apiKeys.listOf(accountId);
-    const made = listed.find(({ name }) => name === 'Export');
-    const end = on.clock.clock() + 60 * DAY_MS;
-    expect(made?.expiresAt).to.deep.equal(new Date(end));
-    const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
-    expect(body).to.include({ active: true });
-  });
+  it('with limits.api_key_days the form offers, and the service accepts, only shorter lifetimes', () =>
+    on.service.withSettings({ limits: { apiKeyDays: 60 } }, async () => {
+      const person = await signedIn(on.service, await addPerson(on.service, 'Kay'));
+      const { value } = await apiKeyOf(on.service, person, 'Before the limit', { expiresInDays: undefined });
+      const { html } = await person.get(KEYS);
+      const offered = [...html.matchAll(/name="expires_in_days" value="(\w+)"/g)];
+      expect(offered.map(([, days]) => days)).to.deep.equal(['30', '60']);
+      expect(html).to.match(/value="60"[^>]*checked/);
+      for (const expires_in_days of ['none', '', '61', '90', '365']) {
+        const refused = await person.send(KEYS, { name: 'Export', expires_in_days });
+        expect(refused.status, expires_in_days).to.equal(422);
+        expect(refused.html).to.match(/<a href="#expires-in-30">Choose 30, 60 days\.</);
+      }
+      const shown = shownOn(await person.fillIn(KEYS, { name: 'Export', expires_in_days: '60' })).secret;
+      const list = await person.get(KEYS);
+      expect(list.html)
+        .to.include(`gate_key_…${shown.slice(-4)}`)
+        .and.not.include(shown);
+      expect(textOf(list.html)).to.match(/ Export (?:(?!Last used).)*Last used Never/);
+      const listed = await on.service.apiKeys.listOf(person.accountId);
+      const made = listed.find(({ name }) => name === 'Export');
+      const end = on.clock.clock() + 60 * DAY_MS;
+      expect(made?.expiresAt).to.deep.equal(new Date(end));
+      const { body } = await introspect(on.issuer, on.clients.resourceServer, value);
+      expect(body).to.include({ active: true });
+    }));
 });

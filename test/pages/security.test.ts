@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
-import { describeInBrowser } from '../support/browser.ts';
+import { describeInBrowser, signInOn } from '../support/browser.ts';
 import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
@@ -11,6 +10,7 @@ import { addPerson, type Seed, type SeededPerson, seed } from '../support/seed.t
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
+import { connect as connectAs } from './organization-members.ts';
 import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/security';
@@ -26,34 +26,23 @@ describe('the security page', () => {
       limits: { signInFailures: 3 },
     },
   });
-  let credentials: SeededPerson;
-  let person: SignedInPerson;
-  let people = 0;
+  let person: SignedInPerson & SeededPerson;
 
   beforeEach(async () => {
-    people += 1;
-    credentials = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
-    person = await signedIn(on.service, credentials);
+    person = await signedIn(on.service, await addPerson(on.service, 'Pat'));
   });
 
   const isSignedIn = async (who: SignedInPerson): Promise<boolean> => (await who.get('/profile')).status === 200;
   const change = (fields = {}) =>
-    person.fillIn(PATH, {
-      current_password: credentials.password,
-      new_password: NEW_PASSWORD,
-      ...fields,
-    });
+    person.fillIn(PATH, { current_password: person.password, new_password: NEW_PASSWORD, ...fields });
   const canSignIn = async (password: string): Promise<boolean> => {
-    const page = await createPerson(on.issuer).signIn({ ...credentials, password });
+    const page = await createPerson(on.issuer).signIn({ ...person, password });
     return page.url.pathname === '/profile';
   };
-  const connect = async (): Promise<string> => {
-    const partner = partnerTokens(on.issuer, { ...on.seeded, person: credentials }, person);
-    return (await partner.tokens(on.clients.confidential)).accessToken;
-  };
+  const connect = () => connectAs(on, person);
   const isActive = (token: string) => on.partner.isActive(token);
   const logged = async (): Promise<string[]> => {
-    const log = await on.service.activity.of(credentials.accountId, { limit: 10 });
+    const log = await on.service.activity.of(person.accountId, { limit: 10 });
     return log.map(({ action }) => action);
   };
 
@@ -64,7 +53,7 @@ describe('the security page', () => {
     async function elsewhere(): Promise<Person> {
       const there = createPerson(on.issuer);
       const page = await there.follow(await there.get('/profile'));
-      const { email, password } = credentials;
+      const { email, password } = person;
       await there.submit(page, { email, password }, { 'user-agent': other });
       return there;
     }
@@ -83,14 +72,14 @@ describe('the security page', () => {
       expect(textOf(page.html)).to.include(said('security.signed-out-there')).and.not.include('Firefox on');
       expect([await isSignedIn(person), (await there.get('/profile')).status]).to.deep.equal([true, 303]);
       expect(await outcomeOf(there, answered)).to.equal('sign-in');
-      const { accountId } = credentials;
+      const { accountId } = person;
       expect(await on.service.connections.find(accountId, on.clients.confidential.id)).to.equal(undefined);
       expect(await logged()).to.include('signed_out_elsewhere');
       const already = await person.follow(await person.send(path));
       expect(textOf(already.html)).to.include(said('security.already-signed-out-there'));
       // The same browser can sign in again, on the profile page and for a client's request.
       const asked = await there.follow(await there.get(url));
-      const { email, password } = credentials;
+      const { email, password } = person;
       const back = await there.follow(await there.submit(asked, { email, password }));
       expect(await outcomeOf(there, back)).to.equal('consent');
       expect((await there.get('/profile')).status).to.equal(200);
@@ -103,7 +92,7 @@ describe('the security page', () => {
       await there.submit(await there.get('/logout'), {});
       const ends = async (url: string) => (await person.get(url)).html.match(/[^"]*\/sessions\/[^"]*/g) ?? [];
       expect(await ends(PATH)).to.have.length(1);
-      for (let active = 0; active < 25; active += 1) await createPerson(on.issuer).signIn(credentials);
+      for (let active = 0; active < 25; active += 1) await createPerson(on.issuer).signIn(person);
       const { html } = await person.get(PATH);
       const next = html.match(/rel="next" href="([^"]*)#sessions"/)?.[1] ?? '';
       const pages = [await ends(PATH), await ends(next)];
@@ -130,7 +119,7 @@ describe('the security page', () => {
   });
 
   it('a new password replaces the old one and ends the other sessions', async () => {
-    const elsewhere = await signedIn(on.service, credentials);
+    const elsewhere = await signedIn(on.service, person);
     const copied = { cookie: person.cookieHeader('/profile') };
     const token = await connect();
     const page = await change();
@@ -139,7 +128,7 @@ describe('the security page', () => {
     expect(await isSignedIn(elsewhere)).to.equal(false);
     // A stolen copy of this browser's session cookie is signed out, too.
     expect((await createPerson(on.issuer).get('/profile', copied)).status).to.equal(303);
-    expect(await canSignIn(credentials.password)).to.equal(false);
+    expect(await canSignIn(person.password)).to.equal(false);
     expect(await canSignIn(NEW_PASSWORD)).to.equal(true);
     expect(await isActive(token)).to.equal(true);
     expect(await logged()).to.include('password_changed');
@@ -149,16 +138,16 @@ describe('the security page', () => {
     const token = await connect();
     const { database } = on.service;
     const accept = await refuseChanges(database, 'UPDATE ON connections');
-    const fields = { current_password: credentials.password, new_password: NEW_PASSWORD, end_connections: 'yes' };
+    const fields = { current_password: person.password, new_password: NEW_PASSWORD, end_connections: 'yes' };
     const { status } = await person.send(`${PATH}/password`, fields).finally(accept);
     expect(status).to.equal(500);
-    expect(await canSignIn(credentials.password)).to.equal(true);
+    expect(await canSignIn(person.password)).to.equal(true);
     expect(await isActive(token)).to.equal(true);
     expect(await logged()).to.not.include('password_changed');
   });
 
   it('a wrong current password changes nothing and counts as a failed sign-in', async () => {
-    const elsewhere = await signedIn(on.service, credentials);
+    const elsewhere = await signedIn(on.service, person);
     const page = await person.send(`${PATH}/password`, {
       current_password: 'not this one, no',
       new_password: NEW_PASSWORD,
@@ -167,7 +156,7 @@ describe('the security page', () => {
     expect(page.html).to.match(/<a href="#current-password">This is not your current password/);
     expect(page.html).not.to.include(NEW_PASSWORD).and.not.include('not this one');
     expect(await isSignedIn(elsewhere)).to.equal(true);
-    expect(await canSignIn(credentials.password)).to.equal(true);
+    expect(await canSignIn(person.password)).to.equal(true);
 
     const fields = { current_password: 'not this one, no', new_password: NEW_PASSWORD };
     const answers = [];
@@ -177,15 +166,15 @@ describe('the security page', () => {
       answers.push((await person.send(`${PATH}/password`, fields)).status);
     }
     expect(answers.at(-1)).to.equal(429);
-    const right = { ...fields, current_password: credentials.password };
+    const right = { ...fields, current_password: person.password };
     expect((await person.send(`${PATH}/password`, right)).status).to.equal(429);
   });
 
   it('an unacceptable new password is refused with an error next to the field, and nothing changes', async () => {
     await connect();
-    const bad = ['', 'passwordpassword', credentials.email];
+    const bad = ['', 'passwordpassword', person.email];
     for (const new_password of bad) {
-      const current_password = credentials.password;
+      const current_password = person.password;
       const fields = { current_password, new_password, end_connections: 'yes' };
       const page = await person.send(`${PATH}/password`, fields);
       expect(page.status, new_password).to.equal(422);
@@ -193,7 +182,7 @@ describe('the security page', () => {
       expect(page.html).to.match(/name="end_connections"[^>]*checked/);
     }
     expect(await isSignedIn(person)).to.equal(true);
-    expect(await canSignIn(credentials.password)).to.equal(true);
+    expect(await canSignIn(person.password)).to.equal(true);
   });
 
   it('signing out everywhere neither makes the sign-in more recent nor extends the session', async () => {
@@ -210,19 +199,17 @@ describe('the security page', () => {
   });
 
   describeInBrowser('in a browser', (visit) => {
-    async function arrive({ email, password }: SeededPerson) {
+    async function arrive() {
       const { page, problems } = await visit();
       await page.clock.install();
       await page.goto(`${on.issuer}${PATH}`);
-      await page.getByLabel('Email address').fill(email);
-      await page.getByLabel('Password', { exact: true }).fill(password);
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await signInOn(page, person);
       await page.getByRole('navigation', { name: 'Your profile' }).waitFor();
       return { page, problems };
     }
 
     it('an open page that is used keeps its user signed in; an unused page does not', async () => {
-      const { page, problems } = await arrive(credentials);
+      const { page, problems } = await arrive();
       for (let minutes = 0; minutes < 120; minutes += 30) {
         await page.mouse.click(5, 5);
         const renewed = page.waitForResponse(/\/oauth\/token\/refresh$/);

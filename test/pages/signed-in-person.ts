@@ -9,15 +9,17 @@ export interface SignedInPerson extends Person {
   fillIn(path: string, fields?: Fields): Promise<Page>;
 }
 
-export async function signedIn(
+/** @returns the user, with what `credentials` says about them */
+export async function signedIn<Who extends Credentials>(
   { issuer }: Pick<TestService, 'issuer'>,
-  credentials: Credentials,
-): Promise<SignedInPerson> {
+  credentials: Who,
+): Promise<SignedInPerson & Who> {
   const person = createPerson(issuer);
   await person.signIn(credentials);
   // Fetch the token for each request: a new sign-in of this user makes the earlier token invalid.
   const formToken = async () => fieldOf(await person.get('/errors'), 'form_token');
   return {
+    ...credentials,
     ...person,
     async send(path, fields = {}, headers) {
       const token = fields.form_token ?? (await formToken());

@@ -3,13 +3,14 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { contrast, GROUNDS, MIN_CONTRAST } from '../../src/config/colour.ts';
 import { TILE_COLOURS, tileOf } from '../../src/pages/words/tile.ts';
-import { partnerTokens } from '../provider/partner-tokens.ts';
 import { PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
+import type { SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type ClientOwner, signInOwner } from './client-owner.ts';
+import { connect } from './organization-members.ts';
 
 /** WCAG 2.2 §1.4.11, for pictures. */
 const MIN_PICTURE_CONTRAST = 3;
@@ -58,13 +59,11 @@ describe('the letter tile of an app', () => {
 
   describe('on the pages', () => {
     const on = startSeeded();
-    let owner: ClientOwner;
+    let owner: ClientOwner & SeededPerson;
 
     before(async () => {
       owner = await signInOwner(on.service, on.seeded.person);
-      const { person, organization } = on.seeded;
-      const { accountId } = person;
-      await on.service.memberships.setRole({ accountId }, organization.id, 'owner');
+      await on.service.memberships.setRole(on.seeded.person, on.seeded.organization.id, 'owner');
     });
 
     it('an app has the same tile on the consent page, in Connections, in its organization and in the list of its owner', async () => {
@@ -73,7 +72,7 @@ describe('the letter tile of an app', () => {
       const tile = `<span class="tile tile-${colour}" data-letter="P" aria-hidden="true"></span>`;
       const asked = await owner.get(authorizationUrl(on.issuer, client).href);
       expect((await owner.follow(asked)).html, 'consent').to.include(tile);
-      await partnerTokens(on.issuer, on.seeded, owner).code(client);
+      await connect(on, owner, client);
       for (const path of [
         '/profile/connections',
         `/profile/connections/${client.id}`,

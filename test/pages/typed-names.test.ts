@@ -1,9 +1,9 @@
 /** The rules of names, on each form with a name: what is refused, and that nothing typed is lost. */
 import { expect } from 'chai';
 import { randomId } from '../../src/base/random-id.ts';
-import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from './client-owner.ts';
+import { addMember } from './organization-members.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 
 describe('a name typed into a form', () => {
@@ -15,14 +15,13 @@ describe('a name typed into a form', () => {
   let forms: readonly (readonly [path: string, field: string, more?: Record<string, string>])[];
 
   before(async () => {
-    const { accountId, ...credentials } = await addPerson(on.service, 'Olga', 'olga@example.test');
     const { organization } = on.seeded;
-    await on.service.memberships.setRole({ accountId }, organization.id, 'owner');
-    owner = await signInOwner(on.service, credentials);
+    const olga = await addMember(on, 'Olga', 'owner');
+    owner = await signInOwner(on.service, olga);
     const { id } = await owner.createClient('Stock Sync');
     client = `${LIST}/${id}/settings`;
     await addPasskey(on.issuer, owner);
-    const [passkey] = await on.service.passkeys.of(accountId);
+    const [passkey] = await on.service.passkeys.of(olga.accountId);
     const asked = on.clients.confidential;
     await on.partner.tokens(asked);
     await owner.send(`/profile/organizations/${organization.id}/policy`, { clients: 'ask', api_keys: 'allow' });

@@ -60,23 +60,18 @@ describe('while a provider is unreachable', () => {
     expect(page.status).to.equal(503);
     expect((await person.get('/profile')).status).to.equal(303);
   });
-});
 
-describe('unfinished sign-ins with a provider', () => {
-  const on = startWithUpstream({ settings: { limits: { waitingSignInsPerAddress: 3 } } });
-
-  it('unfinished sign-ins with a provider are limited per network; finished ones do not count', async () => {
-    on.upstream.account = GRACE;
-    const begin = async () => {
-      const person = on.traveller();
-      const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
-      return { person, page };
-    };
-    const first = await begin();
-    expect((await first.person.travel(first.page)).html).to.include('Grace Person');
-    for (let times = 0; times < 3; times += 1) expect((await begin()).page.status).to.equal(303);
-    const { page } = await begin();
-    expect(page.status).to.equal(429);
-    expect(Number(page.headers.get('retry-after'))).to.be.within(1, 600);
-  });
+  it('unfinished sign-ins with a provider are limited per network; finished ones do not count', () =>
+    on.service.withSettings({ limits: { waitingSignInsPerAddress: 3 } }, async () => {
+      on.upstream.state = 'up';
+      on.upstream.account = GRACE;
+      const first = on.traveller();
+      expect((await first.travel(await first.submit(await first.get('/login'), WITH_PLATFORM))).html).to.include(
+        'Grace',
+      );
+      for (let times = 0; times < 3; times += 1) expect((await visit()).status).to.equal(303);
+      const page = await visit();
+      expect(page.status).to.equal(429);
+      expect(Number(page.headers.get('retry-after'))).to.be.within(1, 600);
+    }));
 });

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
+import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { unknownHosts } from '../../src/upstream/endpoint-hosts.ts';
 import { createProviderFetch } from '../../src/upstream/fetching.ts';
 import { createUpstreamProvider, newFlow } from '../../src/upstream/upstream-provider.ts';
@@ -50,28 +51,36 @@ describe("an answer of a provider's endpoints", () => {
     expect((await on.signIn(GRACE)).status).to.equal(403);
     expect(on.service.logLines.join()).to.include('an answer of more than 262144 bytes');
   });
-});
 
-describe("endpoints on a host other than the issuer's", () => {
-  const on = startWithUpstream();
+  /** Answers discovery with other endpoints of this provider. */
+  const discover = (endpoints: Readonly<Record<string, string>>) =>
+    on.upstream.changes.set(DISCOVERY, (ctx) => {
+      ctx.body = { ...(ctx.body as object), ...endpoints };
+    });
+  const there = (path: string) => `${on.upstream.issuer.replace('127.0.0.1', 'localhost')}${path}`;
 
-  it('endpoints of a provider on another host are refused, and the log names the setting that allows them', async () => {
-    for (const [name, path] of [
-      ['token_endpoint', '/token'],
-      ['jwks_uri', '/jwks'],
-    ] as const) {
-      const there = `${on.upstream.issuer.replace('127.0.0.1', 'localhost')}${path}`;
-      on.upstream.changes.set(DISCOVERY, (ctx) => {
-        ctx.body = { ...(ctx.body as object), [name]: there };
-      });
-      on.clock.advance(DISCOVERY_SECONDS);
-      const person = on.traveller();
-      const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
-      expect(page.status, name).to.equal(503);
-      expect(page.html).to.include('Nothing is wrong with your account');
-      expect(on.service.logLines.slice(-5).join()).to.include('endpoint_hosts: [localhost]');
-    }
-  });
+  it('endpoints of a provider on another host are refused, and the log names the setting that allows them', () =>
+    // No earlier discovery document is left.
+    on.service.withSettings({}, async () => {
+      for (const [name, path] of [
+        ['token_endpoint', '/token'],
+        ['jwks_uri', '/jwks'],
+      ] as const) {
+        discover({ [name]: there(path) });
+        on.clock.advance(DISCOVERY_SECONDS);
+        const person = on.traveller();
+        const page = await person.submit(await person.get('/login'), WITH_PLATFORM);
+        expect(page.status, name).to.equal(503);
+        expect(page.html).to.include('Nothing is wrong with your account');
+        expect(on.service.logLines.slice(-5).join()).to.include('endpoint_hosts: [localhost]');
+      }
+    }));
+
+  it('endpoints of a provider on a listed host are allowed if the issuer is in the same network', () =>
+    on.service.withSettings(on.providing({ endpointHosts: ['localhost'] }), async () => {
+      discover({ token_endpoint: there('/token') });
+      expect((await on.signIn(GRACE)).html).to.include('Grace Person');
+    }));
 });
 
 describe('endpoints of Google and Microsoft', () => {
@@ -84,18 +93,6 @@ describe('endpoints of Google and Microsoft', () => {
     expect(unknown('https://login.microsoftonline.com/tenant/v2.0', MICROSOFT)).to.deep.equal([]);
     const other = unknown('https://id.example.com', GOOGLE.concat(MICROSOFT));
     expect(other).to.have.lengthOf(6);
-  });
-});
-
-describe('endpoints on a host listed in the settings', () => {
-  const on = startWithUpstream({ provider: { endpointHosts: ['localhost'] } });
-
-  it('endpoints of a provider on a listed host are allowed if the issuer is in the same network', async () => {
-    on.upstream.changes.set(DISCOVERY, (ctx) => {
-      const there = `${on.upstream.issuer.replace('127.0.0.1', 'localhost')}/token`;
-      ctx.body = { ...(ctx.body as object), token_endpoint: there };
-    });
-    expect((await on.signIn(GRACE)).html).to.include('Grace Person');
   });
 });
 
@@ -122,18 +119,9 @@ describe('endpoints in an internal network', () => {
       upstream.changes.set(DISCOVERY, (ctx) => {
         ctx.body = { ...(ctx.body as object), jwks_uri: `https://${host}/jwks` };
       });
-      const settings = upstream.settings({ endpointHosts: [host] });
-      const provider = createUpstreamProvider({
-        issuer: 'http://localhost:3000',
-        settings,
-        clock: Date.now,
-      });
-      const flow = newFlow(Date.now, { isFresh: false });
-      const problem = await provider.begin({ state: 'x', flow }).then(
-        () => 'none',
-        (error: Error) => error.message,
+      expect(await outcomeOf(upstream.settings({ endpointHosts: [host] }))).to.include(
+        `${host} is a ${network} address`,
       );
-      expect(problem).to.include(`${host} is a ${network} address`);
     });
   }
 
@@ -199,15 +187,7 @@ describeOn([openssl], 'a provider with https', () => {
       id_token_signing_alg_values_supported: ['RS256'],
       ...changes,
     };
-    const settings = providerSettings({ issuer });
-    const ours = { issuer: 'http://localhost:3000', settings, clock: Date.now };
-    const flow = newFlow(Date.now, { isFresh: false });
-    return createUpstreamProvider(ours)
-      .begin({ state: 'x', flow })
-      .then(
-        ({ origin }) => origin,
-        (error: Error) => error.message,
-      );
+    return outcomeOf(providerSettings({ issuer }));
   };
 
   it('an https issuer may name only https endpoints, even for its keys; otherwise none is requested', async () => {
@@ -218,6 +198,15 @@ describeOn([openssl], 'a provider with https', () => {
     expect(asked).to.equal(0);
   });
 });
+
+/** Begins a sign-in with this provider. @returns the origin where it leads, or why it is refused */
+const outcomeOf = (settings: SignInProvider): Promise<string> =>
+  createUpstreamProvider({ issuer: 'http://localhost:3000', settings, clock: Date.now })
+    .begin({ state: 'x', flow: newFlow(Date.now, { isFresh: false }) })
+    .then(
+      ({ origin }) => origin,
+      (error: Error) => error.message,
+    );
 
 async function listen(server: Server, address: string): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, address, resolve));

@@ -24,35 +24,23 @@ describe('an answer of a provider', () => {
     on.upstream.lie = {};
   });
 
+  const saying = (more: object): Lie => ({ claims: (said) => ({ ...said, ...more }) });
+  const expiring = (seconds: number): Lie => ({ claims: (said) => ({ ...said, exp: Number(said.iat) + seconds }) });
   const LIES: Readonly<Record<string, Lie>> = {
-    'with the nonce of another sign-in': { claims: (said) => ({ ...said, nonce: 'n'.repeat(43) }) },
+    'with the nonce of another sign-in': saying({ nonce: 'n'.repeat(43) }),
     'without a nonce': { claims: ({ nonce: _, ...said }) => said },
-    'of another issuer': { claims: (said) => ({ ...said, iss: 'https://evil.example' }) },
-    'for another client': { claims: (said) => ({ ...said, aud: 'another-client' }) },
-    'for several clients, given to another': {
-      claims: (said) => ({ ...said, aud: ['gatehouse', 'other'], azp: 'other' }),
-    },
-    'given to another client, for this one alone': {
-      claims: (said) => ({ ...said, azp: 'other' }),
-    },
+    'of another issuer': saying({ iss: 'https://evil.example' }),
+    'for another client': saying({ aud: 'another-client' }),
+    'for several clients, given to another': saying({ aud: ['gatehouse', 'other'], azp: 'other' }),
+    'given to another client, for this one alone': saying({ azp: 'other' }),
     'issued tomorrow': {
-      claims: (said) => ({
-        ...said,
-        iat: Number(said.iat) + 86_400,
-        exp: Number(said.iat) + 90_000,
-      }),
+      claims: (said) => ({ ...said, iat: Number(said.iat) + 86_400, exp: Number(said.iat) + 90_000 }),
     },
-    'that expires in ten years': {
-      claims: (said) => ({ ...said, exp: Number(said.iat) + 10 * 365 * 86_400 }),
-    },
-    'about a subject that is a number': {
-      text: (json) => json.replace(/"sub":"[^"]*"/, '"sub":17'),
-    },
-    'that has expired': { claims: (said) => ({ ...said, exp: Number(said.iat) - 61 }) },
+    'that expires in ten years': expiring(10 * 365 * 86_400),
+    'about a subject that is a number': { text: (json) => json.replace(/"sub":"[^"]*"/, '"sub":17') },
+    'that has expired': expiring(-61),
     'without a subject': { claims: ({ sub: _, ...said }) => said },
-    'with a subject that is not printable': {
-      claims: (said) => ({ ...said, sub: 'a\u0000' }),
-    },
+    'with a subject that is not printable': saying({ sub: 'a\u0000' }),
     'without a signature': { isUnsigned: true },
     'signed with a key that it does not publish': { signing: FOREIGN_KEY },
   };
@@ -137,19 +125,16 @@ describe('an answer of a provider', () => {
     }
     expect(log).to.include('a sign-in with a provider failed').and.not.include('eyJ');
   });
-});
 
-describe('a provider that rejects our client secret', () => {
-  const on = startWithUpstream({ provider: { clientSecret: 'an older secret' } });
-
-  it('a client secret that the provider rejects is logged as a configuration problem, and explained on the page', async () => {
-    const page = await on.signIn(GRACE);
-    expect(page.status).to.equal(503);
-    expect(page.html).to.include('Sign-in with <bdi>Warehouse platform</bdi> does not work');
-    const log = on.service.logLines.join();
-    expect(log).to.include('a provider does not accept our client ID or secret');
-    expect(log).to.include('client_secret_file').and.not.include('an older secret');
-    const { text } = await on.service.metrics.text();
-    expect(text).to.include('upstream_sign_ins_total{provider="platform",outcome="misconfigured"} 1');
-  });
+  it('a client secret that the provider rejects is logged as a configuration problem, and explained on the page', () =>
+    on.service.withSettings(on.providing({ clientSecret: 'an older secret' }), async () => {
+      const page = await on.signIn(GRACE);
+      expect(page.status).to.equal(503);
+      expect(page.html).to.include('Sign-in with <bdi>Warehouse platform</bdi> does not work');
+      const log = on.service.logLines.join();
+      expect(log).to.include('a provider does not accept our client ID or secret');
+      expect(log).to.include('client_secret_file').and.not.include('an older secret');
+      const { text } = await on.service.metrics.text();
+      expect(text).to.include('upstream_sign_ins_total{provider="platform",outcome="misconfigured"} 1');
+    }));
 });

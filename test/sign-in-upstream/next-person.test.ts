@@ -90,35 +90,35 @@ describe('the next user of a browser with a session at a provider', () => {
     expect(person.cookieHeader('/')).to.match(/gate_ask_who=platform~partner(;|$)/);
     expect(promptOf(await begin(on.traveller()))).to.equal(null);
   });
-});
 
-describe('the next user of a browser, without passwords and with one provider', () => {
-  const on = startWithUpstream({ passwords: false });
+  const alone = (work: () => Promise<unknown>) => on.service.withSettings(on.providing({}, { passwords: false }), work);
 
-  it("the next user of a browser sees the sign-in page instead of the previous user's consent page", async () => {
-    const person = on.traveller();
-    on.upstream.account = GRACE;
-    const hint = { login_hint: GRACE.email };
-    const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, hint);
-    const consent = await person.travel(await person.get(url));
-    expect(isConsent(consent)).to.equal(true);
-    on.upstream.account = OSCAR;
-    const page = await person.travel(await person.submit(consent, { decision: 'switch-account' }));
-    expect(page.html).to.include('Sign in with <bdi>Warehouse platform</bdi>');
-    const there = await person.submit(page, WITH_PLATFORM);
-    expect(promptOf(there)).to.equal('login');
-    // Leave out the client's login_hint, which names the previous user.
-    expect(there.location?.searchParams.get('login_hint')).to.equal(null);
-    const again = await person.travel(there);
-    expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
-  });
+  it("without passwords and with one provider, the next user of a browser sees the sign-in page instead of the previous user's consent page", () =>
+    alone(async () => {
+      const person = on.traveller();
+      on.upstream.account = GRACE;
+      const hint = { login_hint: GRACE.email };
+      const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential, hint);
+      const consent = await person.travel(await person.get(url));
+      expect(isConsent(consent)).to.equal(true);
+      on.upstream.account = OSCAR;
+      const page = await person.travel(await person.submit(consent, { decision: 'switch-account' }));
+      expect(page.html).to.include('Sign in with <bdi>Warehouse platform</bdi>');
+      const there = await person.submit(page, WITH_PLATFORM);
+      expect(promptOf(there)).to.equal('login');
+      // Leave out the client's login_hint, which names the previous user.
+      expect(there.location?.searchParams.get('login_hint')).to.equal(null);
+      const again = await person.travel(there);
+      expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
+    }));
 
-  it("after a sign-out the next user sees the sign-in page; a portal's sign-in link leads to a prompt", async () => {
-    const person = on.traveller();
-    await on.signIn(GRACE, person);
-    const signedOut = await person.follow(await person.submit(await person.get('/logout'), {}));
-    expect(signedOut.html).to.match(/also sign out of\s+<bdi>Warehouse platform/);
-    expect((await person.get('/login')).html).to.include('Warehouse platform');
-    expect(promptOf(await person.get('/login/platform'))).to.equal('login');
-  });
+  it("without passwords and with one provider, the next user after a sign-out sees the sign-in page; a portal's sign-in link leads to a prompt", () =>
+    alone(async () => {
+      const person = on.traveller();
+      await on.signIn(GRACE, person);
+      const signedOut = await person.follow(await person.submit(await person.get('/logout'), {}));
+      expect(signedOut.html).to.match(/also sign out of\s+<bdi>Warehouse platform/);
+      expect((await person.get('/login')).html).to.include('Warehouse platform');
+      expect(promptOf(await person.get('/login/platform'))).to.equal('login');
+    }));
 });

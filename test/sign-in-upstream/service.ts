@@ -23,6 +23,8 @@ export interface WithUpstream {
   readonly second: Upstream;
   /** A browser without cookies. */
   traveller(): Traveller;
+  /** Settings with other ones of `platform`, as the only provider. */
+  providing(changes: Partial<SignInProvider>, signIn?: Overrides['signIn']): Overrides;
   /** Signs in with `platform` as this user. @returns the last page. */
   signIn(account: UpstreamAccount, traveller?: Traveller): ReturnType<Traveller['travel']>;
 }
@@ -73,6 +75,7 @@ export function startWithUpstream({
   });
   after('restore the real time', () => parts.clock?.restore());
 
+  parts.providing = (changes, more = {}) => ({ signIn: { ...more, providers: [parts.upstream.settings(changes)] } });
   parts.traveller = () =>
     createTraveller(parts.service.issuer, parts.upstream.issuer, ...(hasSecond ? [parts.second.issuer] : []));
   parts.signIn = async (account, traveller = parts.traveller()) => {

@@ -43,7 +43,6 @@ export function driver(start: Start) {
       limits: { signInFailures: 1_000, signInFailuresPerAddress: 1_000, signInFailuresPerAccount: 1_000 },
     },
   });
-  let people = 0;
 
   const providerOf = (provider: Provider) => (provider === 'strong' ? on.upstream : on.second);
   const subjectOf = ({ accountId }: SeededPerson, provider: Provider): string => `${provider} of ${accountId}`;
@@ -107,8 +106,7 @@ export function driver(start: Start) {
   }
 
   async function given({ held = [], required = 'never', from }: Partial<Pick<Row, 'held' | 'required' | 'from'>>) {
-    people += 1;
-    const who = await addPerson(on.service, 'Pat Person', `pat-${people}@example.test`);
+    const who = await addPerson(on.service, 'Pat Person');
     for (const one of held) if (one !== 'passkey') await addLink(who, one);
     const other = on.traveller();
     let passkey: SoftPasskey | undefined;
@@ -175,17 +173,6 @@ export function driver(start: Start) {
   ): Promise<Page> {
     const page = await browser.open(await passwordLink(on.service, actor.who, purpose));
     return browser.follow(await browser.submit(page, { new_password: newPasswordOf(actor) }));
-  }
-
-  /** Opens the page that ends all other sessions. @returns what sends its form. */
-  async function readyToEndOthers({ browser }: Actor) {
-    const path = `${SECURITY}/sign-out-everywhere`;
-    const page = await browser.get(SECURITY);
-    return () =>
-      browser.post(
-        path,
-        fieldsOf(page, (action) => action === path),
-      );
   }
 
   /** Does what comes after the word `after` in an event. */
@@ -333,7 +320,7 @@ export function driver(start: Start) {
         return page;
       }
       case 'confirm by an unused link of another user, who then signs in': {
-        const other = await addPerson(on.service, 'Other Person', `other-of-${who.email}`);
+        const other = await addPerson(on.service, 'Other Person');
         await addLink(other, 'unused');
         on.clock.advance(601);
         refused(await browser.get(await callbackOf(actor, NEW, 'sign_in_with', other)));
@@ -341,7 +328,7 @@ export function driver(start: Start) {
         return prove({ who: other, browser: theirs, passkey: undefined }, await theirs.get('/login'), 'strong');
       }
       case 'get a role': {
-        const { id } = await on.service.organizations.add({ name: `Storage ${people}` });
+        const { id } = await on.service.organizations.add({ name: 'Storage' });
         return void (await on.service.memberships.setRole({ accountId }, id, 'owner'));
       }
       case 'end of the grace period':
@@ -455,8 +442,6 @@ export function driver(start: Start) {
       await act(actor, event);
       return copy.stateWhenPutBack();
     },
-
-    readyToEndOthers,
 
     /** Both at the same moment: confirms with the password, and this other event. */
     async confirmDuring({ browser, who }: Actor, event: () => Promise<unknown>): Promise<void> {

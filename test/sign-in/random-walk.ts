@@ -5,18 +5,13 @@ import { describeOn, postgresServer, redisServer } from '../support/requirements
 import { type Deployment, startsOn } from '../support/service.ts';
 import { type Actor, driver, GRACE_SECONDS, IDLE_SECONDS } from './driver.ts';
 import { type Cookie, Model } from './model.ts';
-import type { Method, State } from './table.ts';
+import type { Event, Method, State } from './table.ts';
 
 const METHODS: readonly Method[] = ['password', 'passkey', 'strong', 'weak'];
 const BROWSERS = 3;
 
-/** A step of browser `at`; `open` is false if the pages do not offer it now. */
-interface Step {
-  readonly name: string;
-  readonly open: boolean;
-  readonly run: () => Promise<unknown>;
-  readonly expected: () => void;
-}
+/** A step, whether it is possible now, what it does, and what the model expects of it. */
+type Step = readonly [name: string, isOpen: boolean, run: () => Promise<unknown>, expected: () => void];
 
 export function describeWalks(walks: Partial<Record<Deployment, { readonly walks: number; readonly steps: number }>>) {
   for (const [deployment, sizes] of Object.entries(walks)) {
@@ -61,149 +56,111 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
   type World = Awaited<ReturnType<typeof start>>;
 
   /** Lists what each browser, and time, can do now. */
-  function stepsIn({ actors, model, copies }: World): Step[] {
-    const list: Step[] = [];
-    const add = (name: string, open: boolean, run: () => Promise<unknown>, expected: () => void): void => {
-      if (open) list.push({ name, open, run, expected });
-    };
-    for (const [at, actor] of actors.entries()) {
-      const state = model.stateOf(at);
-      const isIn = state !== 'nobody';
-      const mayAct = state === 'free' || state === 'warned';
-      const named = (what: string): string => `${what} in browser ${at}`;
-      for (const method of METHODS) {
-        const has = model.held.has(method);
-        add(
-          named(method),
-          has && !isIn,
-          () => act(actor, method),
-          () => model.signIn(at, method),
-        );
-        add(
-          named(`${method} for a client`),
-          has && method !== 'strong' && method !== 'weak',
+  const stepsIn = (world: World): Step[] =>
+    [...world.actors.flatMap((actor, at) => stepsOf(world, actor, at)), ...commonSteps(world)].filter(
+      ([, isOpen]) => isOpen,
+    );
+
+  /** The steps of browser `at`. */
+  function stepsOf({ actors, model, copies }: World, actor: Actor, at: number): Step[] {
+    const isIn = model.stateOf(at) !== 'nobody';
+    const mayAct = model.mayAct(at);
+    const isSignedOut = !isIn;
+    const mayConfirm = (method: Method) => isIn && !model.isRecent(at) && model.mayConfirm(at, method);
+    const mayUseLink = !model.isSuspended;
+    const other = model.otherThan(at) ?? at;
+    const there = actors[other] ?? actor;
+    const ends = there !== actor && mayConfirm('password');
+    const during = async (event: Promise<() => Promise<unknown>>) => drive.confirmDuring(actor, await event);
+    const methods = METHODS.flatMap((method): Step[] => {
+      const has = model.held.has(method);
+      const isLocal = method === 'password' || method === 'passkey';
+      return [
+        [method, has && isSignedOut, () => act(actor, method), () => model.signIn(at, method)],
+        [
+          `${method} for a client`,
+          has && isLocal,
           () => act(actor, `${method} for a client`),
           () => model.signInForClient(at, method),
-        );
-        add(
-          named(`confirm by ${method}`),
-          has && isIn && !model.isRecent(at) && model.mayConfirm(at, method),
+        ],
+        [
+          `confirm by ${method}`,
+          has && mayConfirm(method),
           () => act(actor, `confirm by ${method}`),
           () => model.confirm(at, method),
-        );
-      }
-      for (const [method, event] of [
-        ['passkey', 'add passkey'],
-        ['strong', 'link strong'],
-      ] as const) {
-        add(
-          named(event),
-          model.mayAdd(at) && !model.held.has(method),
-          () => act(actor, event),
-          () => model.add(at, method),
-        );
-      }
-      add(
-        named('remove passkey'),
-        mayAct && !model.hasRole && model.held.has('passkey') && model.isRecent(at),
-        () => act(actor, 'remove passkey'),
-        () => model.remove(at, 'passkey'),
-      );
-      add(
-        named('sign out'),
-        isIn,
-        () => act(actor, 'sign out here'),
-        () => model.end(at),
-      );
-      add(
-        named('sign out everywhere else'),
-        mayAct,
-        () => act(actor, 'sign out everywhere'),
-        () => model.endAllBut(at),
-      );
-      add(
-        named('end each other session'),
+        ],
+      ];
+    });
+    const added = ([method, event]: readonly ['passkey' | 'strong', Event]): Step => [
+      event,
+      model.mayAdd(at) && !model.held.has(method),
+      () => act(actor, event),
+      () => model.add(at, method),
+    ];
+    const mayRemove = mayAct && !model.hasRole && model.held.has('passkey') && model.isRecent(at);
+    const copy = async () => copies.push({ cookie: model.cookieOf(at), ...(await drive.copyOf(actor.browser)) });
+    const steps: Step[] = [
+      ...methods,
+      added(['passkey', 'add passkey']),
+      added(['strong', 'link strong']),
+      ['remove passkey', mayRemove, () => act(actor, 'remove passkey'), () => model.remove(at, 'passkey')],
+      ['sign out', isIn, () => act(actor, 'sign out here'), () => model.end(at)],
+      ['sign out everywhere else', mayAct, () => act(actor, 'sign out everywhere'), () => model.endAllBut(at)],
+      [
+        'end each other session',
         mayAct && model.living().length > 1,
         () => drive.endSessions(actor.browser, 'others'),
         () => model.endEachBut(at),
-      );
-      add(
-        named('copy the cookie and the record'),
-        isIn,
-        async () => void copies.push({ cookie: model.cookieOf(at), ...(await drive.copyOf(actor.browser)) }),
-        () => {},
-      );
-      add(
-        named('set a new password'),
-        mayAct,
-        () => act(actor, 'set a new password'),
-        () => model.setPassword(at),
-      );
-      add(
-        named('use an invitation'),
-        !model.isSuspended,
-        () => act(actor, 'use invitation'),
-        () => model.useInvitation(at),
-      );
-      add(
-        named('use a mailed link'),
-        !model.isSuspended,
+      ],
+      ['copy the cookie and the record', isIn, copy, () => {}],
+      ['set a new password', mayAct, () => act(actor, 'set a new password'), () => model.setPassword(at)],
+      ['use an invitation', mayUseLink, () => act(actor, 'use invitation'), () => model.useInvitation(at)],
+      [
+        'use a mailed link',
+        mayUseLink,
         () => act(actor, 'use forgotten in another browser'),
         () => model.useForgotten(),
-      );
-      const confirmsNow = isIn && !model.isRecent(at) && model.mayConfirm(at, 'password');
-      const other = model.otherThan(at);
-      const there = other === undefined ? undefined : actors[other];
-      add(
-        named('confirm by password while all other sessions end'),
-        there !== undefined && confirmsNow,
-        async () => there && drive.confirmDuring(actor, await drive.readyToEndOthers(there)),
-        // The session ends, whichever comes first.
-        () => model.endAllBut(other ?? at),
-      );
-      add(
-        named('confirm by password while another browser ends the session'),
-        there !== undefined && confirmsNow,
-        async () => there && drive.confirmDuring(actor, await drive.readyToEndSessions(there.browser, 'others')),
-        () => model.endEachBut(other ?? at),
-      );
-    }
-    const [first] = actors;
-    if (!first) return list;
-    add(
-      model.isSuspended ? 'end of the suspension' : 'suspension',
-      true,
-      () => act(first, model.isSuspended ? 'end of the suspension' : 'suspension'),
-      () => model.toggleSuspension(),
-    );
-    for (const change of [{ isRequired: !model.isRequired }, { isWeakStrong: !model.isWeakStrong }]) {
-      const { isRequired = model.isRequired, isWeakStrong = model.isWeakStrong } = { ...change };
-      const settings = { isRequired, isWeakStrong };
-      add(
-        `a reload with ${JSON.stringify(change)}`,
-        true,
-        () => drive.reload(settings),
-        () => Object.assign(model, settings),
-      );
-    }
-    add(
-      'get a role',
-      !model.hasRole && !model.isSuspended,
-      async () => {
-        await act(first, 'get a role');
-        await drive.beginGrace(first);
-      },
-      () => model.getRole(),
-    );
-    for (const seconds of [1, 601, GRACE_SECONDS, IDLE_SECONDS]) {
-      add(
-        `${seconds} seconds pass`,
-        true,
-        async () => on.clock.advance(seconds),
-        () => model.pass(seconds),
-      );
-    }
-    return list;
+      ],
+      // The session ends, whichever comes first.
+      [
+        'confirm by password while all other sessions end',
+        ends,
+        () => during(drive.readyToEndSessions(there.browser, 'all')),
+        () => model.endAllBut(other),
+      ],
+      [
+        'confirm by password while another browser ends the session',
+        ends,
+        () => during(drive.readyToEndSessions(there.browser, 'others')),
+        () => model.endEachBut(other),
+      ],
+    ];
+    return steps.map(([name, ...step]) => [`${name} in browser ${at}`, ...step]);
+  }
+
+  /** The steps that are of no browser. */
+  function commonSteps({ actors: [actor], model }: World): Step[] {
+    if (!actor) return [];
+    const suspension = model.isSuspended ? 'end of the suspension' : 'suspension';
+    const reload = (change: Partial<Parameters<typeof drive.reload>[0]>): Step => {
+      const settings = { isRequired: model.isRequired, isWeakStrong: model.isWeakStrong, ...change };
+      const name = `a reload with ${JSON.stringify(change)}`;
+      return [name, true, () => drive.reload(settings), () => Object.assign(model, settings)];
+    };
+    const giveRole = async () => {
+      await act(actor, 'get a role');
+      await drive.beginGrace(actor);
+    };
+    return [
+      [suspension, true, () => act(actor, suspension), () => model.toggleSuspension()],
+      reload({ isRequired: !model.isRequired }),
+      reload({ isWeakStrong: !model.isWeakStrong }),
+      ['get a role', !model.hasRole && !model.isSuspended, giveRole, () => model.getRole()],
+      ...[1, 601, GRACE_SECONDS, IDLE_SECONDS].map((seconds): Step => {
+        const pass = async () => on.clock.advance(seconds);
+        return [`${seconds} seconds pass`, true, pass, () => model.pass(seconds)];
+      }),
+    ];
   }
 
   async function check({ actors, model }: World, done: readonly string[]): Promise<void> {
@@ -233,11 +190,12 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
         const open = stepsIn(world);
         const step = open[choice % open.length];
         if (!step) break;
-        done.push(step.name);
-        await step.run().catch((cause: unknown) => {
+        const [name, , run, expected] = step;
+        done.push(name);
+        await run().catch((cause: unknown) => {
           throw new Error(`failed: ${done.join(', then ')}`, { cause });
         });
-        step.expected();
+        expected();
         await check(world, done);
       }
       const [first] = world.actors;

@@ -4,7 +4,7 @@ import { cheapPasswords } from './cheap-passwords.ts';
 import { atEndOfRun } from './end-of-run.ts';
 import { madeOnce } from './made-once.ts';
 import { createOpened } from './opened.ts';
-import type { Person } from './person.ts';
+import type { Credentials, Person } from './person.ts';
 import { chromium, describeOn, required } from './requirements.ts';
 import { runFolder } from './temporary-directory.ts';
 import { PATIENCE_MS } from './timeout-factor.ts';
@@ -84,6 +84,17 @@ export async function enterAs(page: Page, issuer: string, person: Person): Promi
   await page.context().addCookies(cookies);
 }
 
+/** Returns the button with exactly this name, in the main part of the page. */
+export const button = (page: Page, name: string): Locator =>
+  page.getByRole('main').getByRole('button', { name, exact: true });
+
+/** Sends the sign-in form that the page shows, in English. */
+export async function signInOn(page: Page, { email, password }: Credentials): Promise<void> {
+  await page.getByLabel('Email address').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(password);
+  await button(page, 'Sign in').click();
+}
+
 interface VisitOptions {
   /** The language that the browser prefers. */
   readonly locale?: string;
@@ -118,11 +129,26 @@ const sharedBrowser = madeOnce(async () => {
   return browser;
 });
 
+/** A person who reads each page before the click that leaves it. `counted` are the clicks, and the words read. */
+export function countingReader() {
+  const counted = { clicks: 0, words: 0 };
+  return {
+    counted,
+    async click(target: Locator): Promise<void> {
+      counted.clicks += 1;
+      // The last click may still be leaving its page.
+      await target.waitFor();
+      counted.words += await wordsOnPage(target.page());
+      await target.click();
+    },
+  };
+}
+
 /**
  * Counts the visible words of the page's main part; neither code, nor navigation, nor what is clipped away is read. A
  * time is two words, such as *just now*: how long ago it was depends on the machine.
  */
-export const wordsOnPage = (page: Page): Promise<number> =>
+const wordsOnPage = (page: Page): Promise<number> =>
   page.evaluate<number>(String.raw`
     [...document.querySelectorAll('main *:not(nav, nav *, code, code *, pre, pre *, .unseen)')]
       .filter((element) => element.checkVisibility() && getComputedStyle(element).clipPath === 'none')

@@ -83,7 +83,19 @@ interface NewClient {
   readonly ownerAccountId?: string;
 }
 
+type NewConfidentialClient = NewClient & { readonly kind?: 'confidential' };
+
 /** Registers a client, by default a confidential one, which uses its first redirect URI. */
+export async function addTestClient(
+  service: Pick<Registries, 'clients'>,
+  name: string,
+  more?: NewConfidentialClient,
+): Promise<Required<TestClient>>;
+export async function addTestClient(
+  service: Pick<Registries, 'clients'>,
+  name: string,
+  more: NewClient,
+): Promise<TestClient>;
 export async function addTestClient(
   { clients }: Pick<Registries, 'clients'>,
   name: string,
@@ -96,8 +108,15 @@ export async function addTestClient(
   return { id: client.id, redirectUri, ...(secret !== undefined && { secret }) };
 }
 
-/** Adds an account that can sign in. All these accounts share one password. */
-export async function addPerson(service: Registries, name: string, email: string): Promise<SeededPerson> {
+let people = 0;
+
+function unusedAddress(): string {
+  people += 1;
+  return `person${people}@example.test`;
+}
+
+/** Adds an account that can sign in, by default with an unused address. All these accounts share one password. */
+export async function addPerson(service: Registries, name: string, email = unusedAddress()): Promise<SeededPerson> {
   const { id } = await service.accounts.add({ email, name });
   const values = [await passwordHash(), id];
   await service.database.query('UPDATE accounts SET password_hash = $1 WHERE id = $2', values);
@@ -112,15 +131,22 @@ const PASSWORD = 'seven green forklifts';
  */
 const passwordHash = madeOnce(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
 
-/** Adds an API key of this account. @returns the key with its value */
+/** Adds an API key of this account, for 30 days. @returns the key with its value */
 export async function apiKeyOf(
   { apiKeys }: Pick<TestService, 'apiKeys'>,
   { accountId }: Pick<SeededPerson, 'accountId'>,
   name = 'Export',
+  more: Partial<Parameters<TestService['apiKeys']['add']>[0]> = {},
 ) {
   const origin = { address: '192.0.2.1', browser: 'the tests' };
-  const { key, value } = await apiKeys.add({ accountId, name, expiresInDays: 30 }, origin);
+  const { key, value } = await apiKeys.add({ accountId, name, expiresInDays: 30, ...more }, origin);
   return { ...key, value };
+}
+
+/** Leaves an account only its other ways to sign in. */
+export async function removePassword({ database, accounts }: TestService, { accountId }: SeededPerson): Promise<void> {
+  await database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [accountId]);
+  accounts.forget(accountId);
 }
 
 /** Creates a link to set this account's password, as the operator does. @returns its path */

@@ -37,6 +37,8 @@ export interface TestService extends Service {
   readonly memberships: Memberships;
   /** Each log entry as one line of JSON. */
   readonly logLines: readonly string[];
+  /** Applies changed settings, as a reload does, until this work has ended. */
+  withSettings(changes: Overrides, work: () => Promise<unknown>): Promise<void>;
 }
 
 /** Settings that replace the defaults of tests, section by section. */
@@ -96,6 +98,10 @@ export async function startTestService(options: StartOptions = {}): Promise<Test
     engine,
     memberships: sharing?.memberships ?? createMemberships({ database }),
     logLines,
+    async withSettings(changes, work) {
+      await service.apply(changedBy(settings, changes));
+      await work().finally(() => service.apply(settings));
+    },
   };
 }
 

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { operatorFor } from '../../operator/run-operator.ts';
 import type { TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
+import { addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import {
   type ClientOwner,
@@ -278,18 +279,10 @@ describe('the page of an OAuth client', () => {
   });
 
   it('the settings of an operator-provisioned client keep its kind and redirect URIs, and show no fields for what it does not have', async () => {
-    const draft = { name: 'Robot', isNative: false, ownerAccountId: on.seeded.person.accountId };
-    const { client: robot } = await on.service.clients.add({
-      ...draft,
-      kind: 'machine',
-      redirectUris: [],
-    });
-    const { client: phone } = await on.service.clients.add({
-      ...draft,
-      kind: 'public',
-      isNative: true,
-      redirectUris: ['com.example.app:/cb'],
-    });
+    const { accountId: ownerAccountId } = on.seeded.person;
+    const robot = await addTestClient(on.service, 'Robot', { kind: 'machine', ownerAccountId });
+    const native = { kind: 'public', isNative: true, redirectUris: ['com.example.app:/cb'] } as const;
+    const phone = await addTestClient(on.service, 'Robot', { ...native, ownerAccountId });
     const page = await owner.get(`${LIST}/${robot.id}/settings`);
     expect(page.html).not.to.include('name="redirect_uris"');
     const fields = { name: 'Renamed', redirect_uris: 'https://evil.example/' };

@@ -9,17 +9,15 @@ import { createApiCalls } from '../../../src/host/api-calls.ts';
 import { counted, scrape } from '../../support/metrics.ts';
 import { authorizationUrl, exchangeCode, introspect, type TestClient } from '../../support/oauth.ts';
 import type { Page } from '../../support/person.ts';
-import { seed } from '../../support/seed.ts';
+import { addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { startsOn } from '../../support/service.ts';
 import { textOf } from '../client-owner.ts';
 import { CALLBACK, type TestBrowser, testBrowser, testPath } from './test-browser.ts';
 
 const WORKS = 'This client works.';
 
 describe('the test of a client', () => {
-  const start = startsOn();
-  const on = startSeeded({ on: start, clock: true });
+  const on = startSeeded({ clock: true });
   let browser: TestBrowser;
   let stranger: TestBrowser;
   let client: TestClient;
@@ -187,13 +185,7 @@ describe('the test of a client', () => {
   });
 
   it('a machine client cannot be tested on its page', async () => {
-    const { client: machine } = await on.service.clients.add({
-      kind: 'machine',
-      name: 'Night',
-      redirectUris: [],
-      isNative: false,
-      ownerAccountId: on.seeded.other.accountId,
-    });
+    const machine = await add('machine');
     expect((await browser.get(testPath(machine.id))).status).to.equal(404);
     expect((await browser.send(testPath(machine.id))).status).to.equal(404);
   });
@@ -211,24 +203,15 @@ describe('the test of a client', () => {
     expect(textOf(sent.html)).to.include('This client is suspended');
   });
 
-  it('without a retry window, a client test shows that reusing a refresh token ends the authorization', async () => {
-    const strict = await start({ settings: { tokens: { retryWindowSeconds: 0 } } });
-    const { other, clients } = await seed(strict);
-    const page = await (await testBrowser(strict, other)).run(clients.confidential);
-    expect(textOf(page.html)).to.include(WORKS).and.include('allows no retry');
-    expect(answersOf(page)[4]?.error).to.equal('invalid_grant');
-  });
+  it('without a retry window, a client test shows that reusing a refresh token ends the authorization', () =>
+    on.service.withSettings({ tokens: { retryWindowSeconds: 0 } }, async () => {
+      const page = await browser.run(client);
+      expect(textOf(page.html)).to.include(WORKS).and.include('allows no retry');
+      expect(answersOf(page)[4]?.error).to.equal('invalid_grant');
+    }));
 
-  async function add(kind: ClientKind): Promise<TestClient> {
-    const { client, secret } = await on.service.clients.add({
-      kind,
-      name: 'Another',
-      isNative: false,
-      ownerAccountId: on.seeded.other.accountId,
-      redirectUris: ['https://partner.example/another'],
-    });
-    return { id: client.id, redirectUri: '', ...(secret !== undefined && { secret }) };
-  }
+  const add = (kind: ClientKind) =>
+    addTestClient(on.service, 'Another', { kind, ownerAccountId: on.seeded.other.accountId });
 });
 
 /** Returns the title and result of each step, as in `Refresh: as it should be`. */

@@ -12,7 +12,6 @@ describe('an OAuth client that the operator transfers', () => {
     clock: true,
     settings: { brand: { name: 'Gatehouse', support: SUPPORT } },
   });
-  let count = 0;
   let giver: SeededPerson;
   let receiver: SeededPerson;
   let from: ClientOwner;
@@ -20,14 +19,10 @@ describe('an OAuth client that the operator transfers', () => {
   let client: Required<TestClient>;
   let path: string;
 
-  const newPerson = (name: string): Promise<SeededPerson> => {
-    count += 1;
-    return addPerson(on.service, name, `${name.toLowerCase()}${count}@example.test`);
-  };
   const transfer = () => on.service.clients.transfer(client.id, receiver.accountId);
 
   beforeEach(async () => {
-    [giver, receiver] = [await newPerson('Greta'), await newPerson('Ruth')];
+    [giver, receiver] = [await addPerson(on.service, 'Greta'), await addPerson(on.service, 'Ruth')];
     [from, to] = [await signInOwner(on.service, giver), await signInOwner(on.service, receiver)];
     client = await from.createClient('Stock Sync');
     path = `${LIST}/${client.id}`;

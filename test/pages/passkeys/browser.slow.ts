@@ -1,12 +1,12 @@
 /** More journeys with passkeys in Chromium than `browser.test.ts` makes. */
 import { expect } from 'chai';
 import { expectAccessible, PHONE } from '../../support/axe.ts';
-import { describeInBrowser } from '../../support/browser.ts';
+import { button, describeInBrowser, signInOn } from '../../support/browser.ts';
 import { cheapPasswords } from '../../support/cheap-passwords.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { said } from '../client-owner.ts';
-import { add, button, plugIn, signIn } from './chromium.ts';
+import { add, plugIn } from './chromium.ts';
 import { NEW, SECURITY } from './soft-passkey.ts';
 
 describeInBrowser('journeys with passkeys in Chromium', (visit) => {
@@ -20,7 +20,7 @@ describeInBrowser('journeys with passkeys in Chromium', (visit) => {
     for (const who of [on.seeded.person, on.seeded.other]) {
       await touch(false);
       await page.goto(security());
-      await signIn(page, who);
+      await signInOn(page, who);
       await touch(true);
       await add(page, `Of ${who.name}`);
       await page.getByText('Passkey added').waitFor();
@@ -47,7 +47,7 @@ describeInBrowser('journeys with passkeys in Chromium', (visit) => {
     const { page } = await visit({ javaScript: false });
     await page.goto(security());
     expect(await button(page, 'Sign in with a passkey').isVisible()).to.equal(false);
-    await signIn(page, on.seeded.person);
+    await signInOn(page, on.seeded.person);
     await page.getByRole('navigation', { name: 'Your profile' }).waitFor();
     await page.goto(`${on.issuer}${NEW}`);
     expect(await page.innerText('main')).to.include(said('passkey.cannot-create'));
@@ -64,7 +64,7 @@ describeInBrowser('a user for whom a password is not enough', (visit) => {
     const { touch } = await plugIn(page);
     await touch(true);
     await page.goto(authorizationUrl(on.issuer, on.clients.otherConfidential).href);
-    await signIn(page, on.seeded.other);
+    await signInOn(page, on.seeded.other);
     await page.getByRole('heading', { name: 'A password is not enough for you' }).waitFor();
     await expectAccessible(page);
     await page.getByRole('link', { name: 'Add a passkey' }).click();

@@ -1,12 +1,12 @@
 /** Passkeys in a real Chromium, with its WebAuthn API, our content policy and a virtual authenticator. */
 import { expect } from 'chai';
 import { expectAccessible, PHONE } from '../../support/axe.ts';
-import { describeInBrowser } from '../../support/browser.ts';
+import { button, describeInBrowser, signInOn } from '../../support/browser.ts';
 import { atEndOfFile } from '../../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../../support/oauth.ts';
 import { type Partner, startPartner } from '../../support/partner.ts';
 import { startSeeded } from '../../support/seeded.ts';
-import { add, button, offerNothingWhileTyping, plugIn, signIn } from './chromium.ts';
+import { add, offerNothingWhileTyping, plugIn } from './chromium.ts';
 import { SECURITY } from './soft-passkey.ts';
 
 describeInBrowser('passkeys in Chromium', (visit) => {
@@ -29,7 +29,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     await offerNothingWhileTyping(page);
     await page.goto(`${on.issuer}${SECURITY}`);
     await expectAccessible(page);
-    await signIn(page, on.seeded.person);
+    await signInOn(page, on.seeded.person);
     await touch(true);
     await page.getByRole('link', { name: 'Add a passkey' }).click();
     await page.getByLabel('Name').waitFor();

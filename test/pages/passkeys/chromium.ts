@@ -1,6 +1,6 @@
 /** What tests of passkeys in a real Chromium share. */
 import type { Page } from 'playwright-core';
-import type { Credentials } from '../../support/person.ts';
+import { button } from '../../support/browser.ts';
 
 /**
  * Adds a virtual authenticator. @returns controls of the authenticator: its touch, and whether it
@@ -30,14 +30,6 @@ export async function plugIn(page: Page) {
  */
 export const offerNothingWhileTyping = (page: Page) =>
   page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
-
-export const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-
-export async function signIn(page: Page, { email, password }: Credentials): Promise<void> {
-  await page.getByLabel('Email address').fill(email);
-  await page.getByLabel('Password', { exact: true }).fill(password);
-  await button(page, 'Sign in').click();
-}
 
 /** Adds a passkey with this name. The page must be the security page of a signed-in user. */
 export async function add(page: Page, name: string): Promise<void> {

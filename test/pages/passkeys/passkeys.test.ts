@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
 import { createPerson } from '../../support/person.ts';
-import { addPerson, type SeededPerson } from '../../support/seed.ts';
+import { addPerson, removePassword, type SeededPerson } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { said, textOf } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
@@ -17,26 +17,17 @@ describe('passkeys', () => {
     clock: true,
     on: mail.start,
   });
-  let credentials: SeededPerson;
-  let person: SignedInPerson;
-  let people = 0;
+  let person: SignedInPerson & SeededPerson;
 
   beforeEach(async () => {
-    people += 1;
-    credentials = await addPerson(on.service, 'Pat', `pat-${people}@example.test`);
-    person = await signedIn(on.service, credentials);
+    person = await signedIn(on.service, await addPerson(on.service, 'Pat'));
   });
 
-  const log = () => on.service.activity.of(credentials.accountId, { limit: 10 });
-  const passkeys = () => on.service.passkeys.of(credentials.accountId);
-  const withoutPassword = async () => {
-    const values = [credentials.accountId];
-    await on.service.database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', values);
-    on.service.accounts.forget(credentials.accountId);
-  };
+  const log = () => on.service.activity.of(person.accountId, { limit: 10 });
+  const passkeys = () => on.service.passkeys.of(person.accountId);
   const subjects = () =>
     mail.received
-      .filter(({ to }) => to.includes(credentials.email))
+      .filter(({ to }) => to.includes(person.email))
       .map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
 
   it('passkeys require user verification, are discoverable, and are bound to this host', async () => {
@@ -51,11 +42,11 @@ describe('passkeys', () => {
         userVerification: 'required',
       },
     });
-    expect(asked.user).to.deep.equal({ id: handle, name: credentials.email, displayName: 'Pat' });
+    expect(asked.user).to.deep.equal({ id: handle, name: person.email, displayName: 'Pat' });
     // The user handle is the same for all passkeys of an account and does not reveal the account.
     expect((await optionsFor(person, 'add')).user.id).to.equal(handle);
     expect(Buffer.from(handle, 'base64url')).to.have.length(48);
-    expect(handle).not.to.include(credentials.accountId);
+    expect(handle).not.to.include(person.accountId);
     const toSignIn = await optionsFor(createPerson(on.issuer), 'sign-in');
     expect(toSignIn).to.deep.include({
       rpId: 'localhost',
@@ -71,10 +62,7 @@ describe('passkeys', () => {
     expect(textOf(page.html)).to.match(/Passkey added.*Work laptop Synced: .* Last used Never/);
     const [added] = await passkeys();
     expect(added).to.include({ name: 'Work laptop', isSynced: true });
-    const { answer: other } = await addPasskey(on.issuer, person, {
-      name: '\u202e',
-      lie: { flags: 5 },
-    });
+    const { answer: other } = await addPasskey(on.issuer, person, { name: '\u202e', lie: { flags: 5 } });
     expect(textOf((await person.follow(other)).html)).to.match(/An unknown browser On one device only/);
     const path = `${SECURITY}/passkeys/${added?.id}`;
     expect(textOf((await person.fillIn(path, { name: 'Phone' })).html)).to.include('Phone Synced');
@@ -109,7 +97,7 @@ describe('passkeys', () => {
     const page = await browser.follow(await browser.get(path));
     const arrived = await browser.submit(page, { passkey: openInAnotherTab });
     expect(arrived.location?.pathname).to.equal(path);
-    expect((await browser.get('/profile')).html).to.include(credentials.email);
+    expect((await browser.get('/profile')).html).to.include(person.email);
     expect(session()).not.to.equal(before);
     const [last] = await log();
     expect(last).to.deep.include({ action: 'signed_in' });
@@ -132,16 +120,16 @@ describe('passkeys', () => {
     await shared.signIn(on.seeded.other);
     const url = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'login consent' });
     const page = await shared.follow(await signInWith(shared, passkey, { path: url }));
-    expect(page.html).to.include(credentials.email).and.not.include(on.seeded.other.email);
+    expect(page.html).to.include(person.email).and.not.include(on.seeded.other.email);
   });
 
   it('the form for the name of a passkey that was removed meanwhile gets a page, also after another sign-in', async () => {
     await addPasskey(on.issuer, person);
     const [passkey] = await passkeys();
     const page = await person.get(`${SECURITY}/passkeys/${passkey?.id}`);
-    await on.service.database.query('DELETE FROM passkeys WHERE account_id = $1', [credentials.accountId]);
+    await on.service.database.query('DELETE FROM passkeys WHERE account_id = $1', [person.accountId]);
     await person.submit(await person.get('/logout'), {});
-    await person.signIn(credentials);
+    await person.signIn(person);
     const answer = await person.submit(page, { name: 'Mine' });
     expect([answer.status, answer.html.includes('<main')]).to.deep.equal([404, true]);
   });
@@ -150,7 +138,7 @@ describe('passkeys', () => {
     const { passkey } = await addPasskey(on.issuer, person);
     on.clock.advance(1);
     const { passkey: second } = await addPasskey(on.issuer, person, { name: 'Phone' });
-    await withoutPassword();
+    await removePassword(on.service, person);
     const [first, other] = (await passkeys()).map(({ id }) => `${SECURITY}/passkeys/${id}/remove`);
     const removed = await person.fillIn(first ?? '');
     expect(textOf(removed.html)).to.include(said('passkey.removed')).and.not.include('Laptop');
@@ -200,20 +188,16 @@ describe('passkeys', () => {
     await on.service.clean();
     expect(await used()).to.equal(0);
   });
-});
 
-describe('disabled passkeys', () => {
-  const on = startSeeded({ settings: { signIn: { passkeys: false } } });
-
-  it('disabled passkeys are on no page, and their endpoints answer 404', async () => {
-    const person = await signedIn(on.service, on.seeded.person);
-    for (const path of ['/passkey-options/sign-in', '/passkey-options/add', NEW]) {
-      expect((await person.get(path)).status, path).to.equal(404);
-    }
-    for (const page of [await person.get(SECURITY), await createPerson(on.issuer).get('/login')]) {
-      expect(page.html.toLowerCase()).not.to.include('passkey').and.not.include('webauthn');
-    }
-  });
+  it('disabled passkeys are on no page, and their endpoints answer 404', () =>
+    on.service.withSettings({ signIn: { passkeys: false } }, async () => {
+      for (const path of ['/passkey-options/sign-in', '/passkey-options/add', NEW]) {
+        expect((await person.get(path)).status, path).to.equal(404);
+      }
+      for (const page of [await person.get(SECURITY), await createPerson(on.issuer).get('/login')]) {
+        expect(page.html.toLowerCase()).not.to.include('passkey').and.not.include('webauthn');
+      }
+    }));
 });
 
 describe('passkeys in addition to a provider, without passwords', () => {

@@ -15,13 +15,9 @@ export const settings = {
     signInFailuresPerAccount: PER_ACCOUNT,
   },
 };
-let people = 0;
 
 /** Adds an account without failed sign-ins. */
-export function newPerson(service: TestService): Promise<SeededPerson> {
-  people += 1;
-  return addPerson(service, `Person ${people}`, `known-${people}@example.test`);
-}
+export const newPerson = (service: TestService): Promise<SeededPerson> => addPerson(service, 'Known Person');
 
 /** Tries to sign in from this address, signing out first if needed. */
 export async function attempt(browser: Person, { email, password }: Credentials, from: string) {
