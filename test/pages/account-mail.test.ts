@@ -48,6 +48,7 @@ describe('mail about an account', () => {
     const { other } = on.seeded;
     const owner = await signedIn(on.service, other);
     await eventually(() => expect(mail.received).to.have.length(5));
+    await on.service.accounts.setUnwantedMail(other.accountId, ['mail_of_a_later_version']);
     const page = await owner.get('/profile/security');
     expect(page.html.match(/name="mail" value="\w+" checked/g)).to.have.length(5);
     await owner.submit(await owner.get('/logout'), {});
@@ -68,6 +69,8 @@ describe('mail about an account', () => {
     await eventually(() => expect(mail.received).to.have.length(6));
     expect(subjects().at(-1)).to.equal('Your Gatehouse password was changed');
     expect((await owner.get('/profile/security')).html).to.not.match(/name="mail"[^>]*checked/);
+    const { unwantedMail } = (await on.service.accounts.find(other.accountId)) ?? expect.fail('no account');
+    expect(unwantedMail).to.have.length(6).and.include('mail_of_a_later_version');
   });
 
   it('approvals of one connection in two browsers at the same moment send one mail', async () => {

@@ -110,7 +110,10 @@ export function securityPage(parts: {
     path: MAIL,
     read: (form) => ({ unwantedMail: UNWANTED_MAIL.filter((kind) => !form.getAll(MAIL_FIELD).includes(kind)) }),
     async save(ctx, { unwantedMail = [] }) {
-      await accounts.setUnwantedMail(accountOf(ctx).id, unwantedMail);
+      const { id, unwantedMail: before } = accountOf(ctx);
+      // Keep the kinds that only a later version knows.
+      const others = before.filter((kind) => UNWANTED_MAIL.every((known) => known !== kind));
+      await accounts.setUnwantedMail(id, [...unwantedMail, ...others]);
       return { url: SECURITY, said: message('security.mail-saved') };
     },
   });
