@@ -1,6 +1,7 @@
 /**
  * Names and formats that are stored, that nodes of two versions exchange, or that others use. They stand
- * in frozen.json, which `npm run frozen` writes: from 1.0.0 on, a change of that file may only add.
+ * in frozen.json, which `npm run frozen` writes. Compared with the previous release, a change of that file may only
+ * add, and an older node ignores what it does not know: a new member must not restrict what an old one allows.
  */
 import { createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,10 +9,12 @@ import path from 'node:path';
 import { crc32, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import packageFile from '../package.json' with { type: 'json' };
 import { ACTIONS, CAUSES } from '../src/accounts/activity/activity-words.ts';
 import { sha256 } from '../src/base/random-id.ts';
 import { knownSettings } from '../src/config/schema/known-settings.ts';
 import { createProgram } from '../src/operator/program/program.ts';
+import { checkSettings, keysOfEnvironment } from './config/configuration.ts';
 import { commandsOf, idle } from './operator/commands.ts';
 import { operatorFor, valueFrom } from './operator/run-operator.ts';
 import { LIST, REDIRECT_URI } from './pages/client-owner.ts';
@@ -22,19 +25,21 @@ import { GRACE, startWithUpstream, WITH_PLATFORM } from './sign-in-upstream/serv
 import { scrape } from './support/metrics.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from './support/oauth.ts';
 import type { Fields, Page, Person } from './support/person.ts';
+import { previousRelease } from './support/previous-release.ts';
 import { rawRequest } from './support/raw-request.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
 import { startsOn } from './support/service.ts';
 
 const KEEP = 'Old and new nodes exchange this, and it is stored: keep it. If you only added, run `npm run frozen`';
+type Frozen = Readonly<Record<string, readonly string[]>>;
 const FILE = path.join(import.meta.dirname, 'frozen.json');
-const FROZEN = JSON.parse(readFileSync(FILE, 'utf8')) as Readonly<Record<string, unknown>>;
+const FROZEN = JSON.parse(readFileSync(FILE, 'utf8')) as Frozen;
 const isWriting = process.env.WRITE_FROZEN !== undefined;
-const found: Record<string, unknown> = {};
+const found: Record<string, readonly string[]> = {};
 
 /** Compares with frozen.json, or remembers the value to write it there. */
-function expectFrozen(what: string, value: string | readonly string[]): void {
-  found[what] = typeof value === 'string' ? value : [...new Set(value)].sort();
+function expectFrozen(what: string, value: readonly string[]): void {
+  found[what] = [...new Set(value)].sort();
   if (!isWriting) expect(found[what], `${what}. ${KEEP}`).to.deep.equal(FROZEN[what]);
 }
 after('write what was found', () => {
@@ -73,12 +78,52 @@ const NAMES: Readonly<Record<string, () => readonly string[]>> = {
   'form fields': () => inSources(/ name="(\w+)"/g, textOf('views', '.ejs')),
   settings: () => [...knownSettings.keys()],
   commands: () =>
-    commandsOf(createProgram(idle, { json: false })).map(([words, { options }]) =>
-      [words, ...options.map(({ long }) => long)].join(' '),
-    ),
+    commandsOf(createProgram(idle, { json: false })).flatMap(([words, { options }]) => [
+      words,
+      ...options.map(({ long }) => `${words} ${long}`),
+    ]),
   'codes of refusals': () => inSources(/(?:Refusal|super)\(\s*'([a-z_]+)'/g),
   'codes of OAuth errors': () => inSources(/OAuthError\(\s*\d{3},\s*'([a-z_]+)'/g),
 };
+
+/** What a release ended deliberately: each entry as in frozen.json of the previous release, with the reason. */
+const ENDED: Readonly<Record<string, string>> = {};
+
+if (previousRelease) {
+  const { root, version } = previousRelease;
+  const textsIn = (at: string, folder: string) =>
+    readdirSync(path.join(at, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => path.join(parentPath, name))
+      .map((file) => `${path.relative(at, file)}\n${readFileSync(file, 'utf8')}`);
+
+  describe(`the previous release, ${version}`, () => {
+    it('all its names and formats still exist, also after `npm run frozen`', () => {
+      const released = JSON.parse(readFileSync(path.join(root, 'test/frozen.json'), 'utf8')) as Frozen;
+      const missing = Object.entries(released).flatMap(([what, names]) =>
+        names.filter((name) => !FROZEN[what]?.includes(name)).map((name) => `${what}: ${name}`),
+      );
+      expect(missing.filter((one) => !Object.hasOwn(ENDED, one))).to.deep.equal([]);
+    });
+
+    it('none of its migrations has changed', () => {
+      const folder = 'src/storage/migrations';
+      expect(textsIn(ROOT, folder)).to.include.members(textsIn(root, folder));
+    });
+
+    it('a settings file for it is valid', () => {
+      const environment = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse', REDIS_URL: 'redis://redis' };
+      checkSettings({ file: path.join(root, 'config/production.example.yaml'), environment });
+    });
+
+    it('the archive of the present version has its sources', () => {
+      if (version !== packageFile.version) return;
+      for (const folder of ['bin', 'config', 'deploy', 'src', 'views']) {
+        expect(textsIn(root, folder), folder).to.have.members(textsIn(ROOT, folder));
+      }
+    });
+  });
+}
 
 describe('frozen names', () => {
   for (const [what, used] of Object.entries(NAMES)) {
@@ -130,16 +175,15 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
   });
   after(() => redis?.disconnect());
 
-  /** Describes a value as text: its sorted property names, with each `known` value's name or the type of any other. */
-  function shape(value: unknown): string {
-    if (known.has(value)) return known.get(value) ?? '';
-    if (Array.isArray(value)) return `[${[...new Set(value.map(shape))].join(', ')}]`;
-    if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
-    const names = Object.keys(value).sort();
-    const members = names.map((name) => `${name}: ${shape((value as Record<string, unknown>)[name])}`);
-    return members.length === 0 ? '{ }' : `{ ${members.join(', ')} }`;
+  /** Returns a line for each member of the value, with the name of a `known` value or else the type. */
+  function membersOf(value: unknown, at = ''): string[] {
+    if (known.has(value)) return [`${at}: ${known.get(value)}`];
+    if (value === null || typeof value !== 'object') return [`${at}: ${value === null ? 'null' : typeof value}`];
+    // In the outermost array, each place has its own meaning; any other array is a list.
+    const nameOf = (name: string): string => (Array.isArray(value) && at !== '' ? '[]' : `.${name}`);
+    return Object.entries(value).flatMap(([name, member]) => membersOf(member, at + nameOf(name)));
   }
-  const expectShape = (what: string, value: unknown): void => expectFrozen(`format: ${what}`, shape(value));
+  const expectShape = (what: string, value: unknown): void => expectFrozen(`format: ${what}`, membersOf(value));
 
   const valueIn = async (letter: string, id: string): Promise<string> => {
     const value = await redis.get(`gh:${letter}:${sha256(id).slice(0, 22)}`);

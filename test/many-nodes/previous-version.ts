@@ -1,22 +1,26 @@
 /**
- * The version from which the upgrade tests start, and to which they return. This is the only place
- * that chooses it: before 1.0.0 is released there is no earlier version, so it is this checkout.
+ * The version from which the upgrade tests start, and to which they return: the newest released one. Before 1.0.0 is
+ * released there is none, so it is this checkout.
  */
-import { createIntrospector } from '../../modules/node/src/introspector.ts';
-import { runOperator } from '../../src/operator/program/run-operator.ts';
-import { MAIN } from './running-node.ts';
+import path from 'node:path';
+import type { createIntrospector } from '../../modules/node/src/introspector.ts';
+import type { runOperator } from '../../src/operator/program/run-operator.ts';
+import { previousRelease } from '../support/previous-release.ts';
 
-/** Once a released version is chosen, these come from its sources, unpacked next to `node_modules`. */
+const root = previousRelease?.root ?? path.join(import.meta.dirname, '../..');
+
 export const PREVIOUS_VERSION = {
   /** Part of the titles of the tests. */
-  name: 'this version',
+  name: previousRelease === undefined ? 'this version' : `version ${previousRelease.version}`,
   /** Path of the program of a node. */
-  main: MAIN,
+  main: path.join(root, 'src/main.ts'),
   /** The operator command of that version, which runs in this process. */
-  runOperator,
+  runOperator: (await import(path.join(root, 'src/operator/program/run-operator.ts')))
+    .runOperator as typeof runOperator,
   /** `createIntrospector` from that version's module for APIs. */
-  createIntrospector,
+  createIntrospector: (await import(path.join(root, 'modules/node/src/introspector.ts')))
+    .createIntrospector as typeof createIntrospector,
 } as const;
 
 /** False while the previous version is this checkout: a way from the new to the old version is then the way there again. */
-export const HAS_WAY_BACK: boolean = PREVIOUS_VERSION.main !== MAIN;
+export const HAS_WAY_BACK: boolean = previousRelease !== undefined;
