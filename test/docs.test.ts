@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import manifest from '../package.json' with { type: 'json' };
 import { linesOf, nameOf, OPERATOR, pages, ROOT, textOf } from './documentation.ts';
 import { writtenDocs } from './write-docs.ts';
 import { FOLDER, NAMES } from './write-pictures.ts';
@@ -52,6 +53,22 @@ describe('the documentation', () => {
     const text = pages.map(textOf).join('\n');
     const unused = files.filter((file) => !new RegExp(`!\\[[^\\]]{20,}\\]\\([^)]*pictures/${file}\\)`).test(text));
     expect(unused, 'each picture is in a page of the docs, with a description').to.deep.equal([]);
+  });
+
+  it('every file with the version of Gatehouse has that of package.json, and the CHANGELOG begins with it', () => {
+    const { version } = manifest;
+    const isReleased = !version.endsWith('-next');
+    for (const [name, text] of [
+      ['package-lock.json', `"version": "${version}"`],
+      ['Dockerfile', `image.version="${version}"`],
+      ['modules/python/pyproject.toml', `version = "${version.replace('-next', '.dev0')}"`],
+      ['docs/graphql-api.md', `gatehouse-${version}.tgz`],
+    ] as const) {
+      expect(textOf(path.join(ROOT, name)), name).to.include(text);
+    }
+    const [, heading, first] = /^## (.*)\n\n((?:.+\n)+)/m.exec(textOf(path.join(ROOT, 'CHANGELOG.md'))) ?? [];
+    expect(heading).to.equal(isReleased ? version : `${version.replace('-next', '')} (unreleased)`);
+    expect(first, 'the section begins with what an upgrade does').to.match(/^[A-Z][\s\S]*\bupgrade\b/);
   });
 
   it('every command in the docs that no test runs is listed with a reason', () => {
