@@ -35,10 +35,10 @@ describe('the activity page', () => {
 
   it("the activity page shows only the user's own entries", async () => {
     const other = await signedIn(on.service, on.seeded.other);
-    expect(textOf((await other.get(PATH)).html)).not.to.include(said('activity.sign_in_failed'));
+    expect(textOf((await other.get(PATH)).html)).not.to.include(said('action.sign_in_failed'));
     const mine = (await logOf(on.seeded.person.accountId))[0]?.id ?? 0;
     const guessed = await other.get(`${PATH}?before=${mine + 1}`);
-    expect(textOf(guessed.html)).not.to.include(said('activity.sign_in_failed'));
+    expect(textOf(guessed.html)).not.to.include(said('action.sign_in_failed'));
   });
 
   it('many wrong passwords for an account are one entry each minute, with their number', async () => {

@@ -59,7 +59,7 @@ describe('authorizations without a click', () => {
     expect(entry?.details).to.deep.include({ client_id: client.id });
     expect(entry?.origin?.address).to.equal('127.0.0.1');
     const { html } = await browser.open('/profile/activity');
-    expect(html).to.include(textsFor('en')(message('activity.authorized_silently')));
+    expect(html).to.include(textsFor('en')(message('action.authorized_silently')));
     on.clock.advance(DAY + 60);
     await Promise.all(Array.from({ length: 10 }, () => browser.get(request())));
     expect(await entries()).to.have.length(2);

@@ -23,11 +23,16 @@ export type EndingCause = keyof typeof CAUSES;
 type Note = Text | undefined | readonly (Text | undefined)[];
 
 interface Words {
-  readonly what: Text | ((details: Details) => Text);
+  /** Replaces the text of the action; undefined for the usual text. */
+  readonly what?: (details: Details) => Text | undefined;
+  /** The name of the detail that the action concerns. */
   readonly about?: string;
   readonly note?: (details: Details) => Note;
   readonly isWarning?: true;
 }
+
+/** Returns undefined for a value without a text. */
+const known = (text: Message): Message | undefined => (isUnknown(text) ? undefined : text);
 
 const causeOf = (details: Details): Note => [CAUSES[details.cause as EndingCause], leak(details)];
 
@@ -41,14 +46,9 @@ const ending = ({ last_four: lastFour, ...details }: Details): readonly (Text | 
 
 /** Returns, for example, `email address, name` or `limit of Route Planner, 3 places`. */
 const changed = ({ changed: fields = [], ...details }: Details): Note => [
-  ...[fields].flat().map((field) => FIELDS[String(field)] ?? `${field}`),
+  ...[fields].flat().map((field) => known(message(`activity.field-${field}`)) ?? `${field}`),
   ...limits(details),
 ];
-
-const FIELDS: Readonly<Record<string, Message>> = {
-  email: message('activity.field-email'),
-  external_id: message('activity.field-external_id'),
-};
 
 /** Returns, for example, `3 places`, `only to read` and `until 2026-12-31`. */
 const limits = ({ places, read_only: isReadOnly, until }: Details): readonly Text[] => [
@@ -69,10 +69,7 @@ const where = ({ warehouse_name: warehouse, organization_name: organization }: D
 function access(details: Details): Note {
   const { role, rights, warehouse_name: warehouse } = details;
   if (details.by_name !== undefined) return byWhom(details);
-  if (role !== undefined) {
-    const known = message(`roles.${role}`);
-    return message('activity.as', { role: isUnknown(known) ? `${role}` : known });
-  }
+  if (role !== undefined) return message('activity.as', { role: known(message(`roles.${role}`)) ?? `${role}` });
   if (warehouse === undefined) return undefined;
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
 }
@@ -86,167 +83,102 @@ const policy = ({ clients, api_keys: apiKeys }: Details): Note =>
         apiKeys === 'refuse' ? message('activity.policy-no-keys') : undefined,
       ];
 
-const REFUSALS: Readonly<Record<string, Message>> = {
-  suspended: message('activity.refused-suspended'),
-  taken: message('activity.refused-taken'),
-  another: message('activity.refused-another'),
-  password_alone: message('activity.refused-password_alone'),
-  copied: message('activity.refused-copied'),
-  too_many: message('activity.refused-too_many'),
-};
-
 const refusal = ({ reason, count }: Details): Note => [
-  REFUSALS[String(reason)],
+  known(message(`activity.refused-${reason}`)),
   count === undefined ? undefined : message('activity.refused-count', { count: Number(count) }),
 ];
 
-const LINKS: Readonly<Record<string, Message>> = {
-  invitation: message('activity.link-invitation'),
-  forgotten: message('activity.link-forgotten'),
-  confirmed: message('activity.link-confirmed'),
-  removed: message('activity.link-removed'),
-};
+const linkOf = ({ purpose }: Details): Note => known(message(`activity.link-${purpose}`));
 
+/** How each action is described, besides its text `action.…`. */
 const WORDS = {
   signed_in: {
-    what: ({ confirmation }) => (confirmation ? message('activity.confirmed') : message('activity.signed_in')),
-    note: ({ method, provider_name: provider, passkey_name: passkey, purpose }) => {
-      if (method === 'link') return LINKS[String(purpose)];
+    what: ({ confirmation }) => (confirmation ? message('activity.confirmed') : undefined),
+    note({ method, provider_name: provider, passkey_name: passkey, ...details }) {
+      if (method === 'link') return linkOf(details);
       if (passkey !== undefined) return message('activity.with-passkey', { passkey: `${passkey}` });
       return provider === undefined
         ? message('activity.with-password')
         : message('activity.with', { provider: `${provider}` });
     },
   },
-  sign_in_failed: { what: message('activity.sign_in_failed'), note: refusal, isWarning: true },
-  sign_in_refused: {
-    what: message('activity.sign_in_refused'),
-    about: 'provider_name',
-    note: refusal,
-    isWarning: true,
-  },
-  identity_linked: { what: message('activity.identity_linked'), about: 'provider_name' },
-  identity_unlinked: { what: message('activity.identity_unlinked'), about: 'provider_name' },
-  passkey_added: { what: message('activity.passkey_added'), about: 'passkey_name' },
-  passkey_removed: { what: message('activity.passkey_removed'), about: 'passkey_name' },
-  passkey_refused: {
-    what: message('activity.passkey_refused'),
-    about: 'passkey_name',
-    note: refusal,
-    isWarning: true,
-  },
-  signed_out_everywhere: { what: message('activity.signed_out_everywhere') },
-  signed_out_elsewhere: {
-    what: message('activity.signed_out_elsewhere'),
-    note: ({ browser }) => `${browser}`,
-  },
-  account_added: { what: message('activity.account_added') },
-  account_changed: { what: message('activity.account_changed'), note: changed },
-  account_suspended: { what: message('activity.account_suspended'), isWarning: true },
-  account_resumed: { what: message('activity.account_resumed') },
-  account_deleted: { what: message('activity.account_deleted'), isWarning: true },
-  password_changed: {
-    what: message('activity.password_changed'),
-    note: ({ purpose }) => LINKS[String(purpose)],
-  },
-  password_link_made: {
-    what: message('activity.password_link_made'),
-    note: ({ purpose }) => (purpose === 'invitation' ? undefined : LINKS[String(purpose)]),
-  },
-  client_added: { what: message('activity.client_added'), about: 'client_name' },
+  sign_in_failed: { note: refusal, isWarning: true },
+  sign_in_refused: { about: 'provider_name', note: refusal, isWarning: true },
+  identity_linked: { about: 'provider_name' },
+  identity_unlinked: { about: 'provider_name' },
+  passkey_added: { about: 'passkey_name' },
+  passkey_removed: { about: 'passkey_name' },
+  passkey_refused: { about: 'passkey_name', note: refusal, isWarning: true },
+  signed_out_everywhere: {},
+  signed_out_elsewhere: { note: ({ browser }) => `${browser}` },
+  account_added: {},
+  account_changed: { note: changed },
+  account_suspended: { isWarning: true },
+  account_resumed: {},
+  account_deleted: { isWarning: true },
+  password_changed: { note: linkOf },
+  password_link_made: { note: (details) => (details.purpose === 'invitation' ? undefined : linkOf(details)) },
+  client_added: { about: 'client_name' },
   client_changed: {
-    what: ({ cause }) => (cause === 'leaked' ? message('activity.secret-found') : message('activity.client_changed')),
+    what: ({ cause }) => (cause === 'leaked' ? message('activity.secret-found') : undefined),
     about: 'client_name',
     note: ending,
   },
-  client_deleted: { what: message('activity.client_deleted'), about: 'client_name' },
-  client_suspended: {
-    what: message('activity.client_suspended'),
-    about: 'client_name',
-    isWarning: true,
-  },
-  client_resumed: { what: message('activity.client_resumed'), about: 'client_name' },
-  client_transferred: { what: message('activity.client_transferred'), about: 'client_name' },
-  client_secret_added: {
-    what: message('activity.client_secret_added'),
-    about: 'client_name',
-    note: ending,
-  },
+  client_deleted: { about: 'client_name' },
+  client_suspended: { about: 'client_name', isWarning: true },
+  client_resumed: { about: 'client_name' },
+  client_transferred: { about: 'client_name' },
+  client_secret_added: { about: 'client_name', note: ending },
   client_secret_removed: {
-    what: ({ cause }) =>
-      cause === 'leaked' ? message('activity.client_secret_refused') : message('activity.client_secret_removed'),
+    what: ({ cause }) => (cause === 'leaked' ? message('activity.client_secret_refused') : undefined),
     about: 'client_name',
     note: ending,
   },
   client_renewed: {
     // Users who have connected the client see nothing about its secret.
-    what: ({ last_four: lastFour }) =>
-      message(lastFour === undefined ? 'activity.app_renewed' : 'activity.client_renewed'),
+    what: ({ last_four: lastFour }) => (lastFour === undefined ? message('activity.app_renewed') : undefined),
     about: 'client_name',
     note: ({ last_four: lastFour }) =>
       lastFour === undefined
         ? message('activity.app_renewed-note')
         : message('activity.client_renewed-note', { lastFour: `${lastFour}` }),
   },
-  client_tested: { what: message('activity.client_tested'), about: 'client_name' },
-  client_tokens_revoked: { what: message('activity.client_tokens_revoked'), about: 'client_name' },
-  tokens_revoked: { what: message('activity.tokens_revoked'), about: 'client_name', note: causeOf },
-  everything_revoked: { what: message('activity.everything_revoked'), isWarning: true },
-  connected: { what: message('activity.connected'), about: 'client_name', note: limits },
-  authorized_silently: { what: message('activity.authorized_silently'), about: 'client_name' },
-  disconnected: { what: message('activity.disconnected'), about: 'client_name', note: causeOf },
-  api_key_added: { what: message('activity.api_key_added'), about: 'api_key_name', note: ending },
-  api_key_revoked: {
-    what: message('activity.api_key_revoked'),
-    about: 'api_key_name',
-    note: ending,
-  },
-  membership_set: {
-    what: message('activity.membership_set'),
-    about: 'organization_name',
-    note: access,
-  },
-  membership_removed: {
-    what: message('activity.membership_removed'),
-    about: 'organization_name',
-    note: access,
-  },
+  client_tested: { about: 'client_name' },
+  client_tokens_revoked: { about: 'client_name' },
+  tokens_revoked: { about: 'client_name', note: causeOf },
+  everything_revoked: { isWarning: true },
+  connected: { about: 'client_name', note: limits },
+  authorized_silently: { about: 'client_name' },
+  disconnected: { about: 'client_name', note: causeOf },
+  api_key_added: { about: 'api_key_name', note: ending },
+  api_key_revoked: { about: 'api_key_name', note: ending },
+  membership_set: { about: 'organization_name', note: access },
+  membership_removed: { about: 'organization_name', note: access },
   member_removed: {
-    what: message('activity.member_removed'),
     about: 'organization_name',
     note: ({ person_name: name }) => (name === undefined ? undefined : message('activity.of', { name: `${name}` })),
   },
   client_barred: {
-    what: ({ decision }) =>
-      decision === 'declined' ? message('activity.client_declined') : message('activity.client_barred'),
+    what: ({ decision }) => (decision === 'declined' ? message('activity.client_declined') : undefined),
     about: 'client_name',
     note: where,
   },
   client_admitted: {
-    what: ({ decision }) =>
-      decision === 'approved' ? message('activity.client_approved') : message('activity.client_admitted'),
+    what: ({ decision }) => (decision === 'approved' ? message('activity.client_approved') : undefined),
     about: 'client_name',
     note: where,
   },
-  organization_added: { what: message('activity.organization_added'), about: 'organization_name' },
-  organization_changed: {
-    what: message('activity.organization_changed'),
-    about: 'organization_name',
-    note: policy,
-  },
-  organization_removed: {
-    what: message('activity.organization_removed'),
-    about: 'organization_name',
-  },
-  warehouse_added: { what: message('activity.warehouse_added'), about: 'warehouse_name' },
-  warehouse_changed: { what: message('activity.warehouse_changed'), about: 'warehouse_name' },
-  warehouse_removed: { what: message('activity.warehouse_removed'), about: 'warehouse_name' },
+  organization_added: { about: 'organization_name' },
+  organization_changed: { about: 'organization_name', note: policy },
+  organization_removed: { about: 'organization_name' },
+  warehouse_added: { about: 'warehouse_name' },
+  warehouse_changed: { about: 'warehouse_name' },
+  warehouse_removed: { about: 'warehouse_name' },
   settings_reloaded: {
-    what: message('activity.settings_reloaded'),
     about: 'node',
     note: ({ changed: now = [], needs_restart: later = [] }) => changed({ changed: [now, later].flat().map(String) }),
   },
-  doctor_ran: { what: message('activity.doctor_ran'), about: 'outcome' },
+  doctor_ran: { about: 'outcome' },
 } as const satisfies Readonly<Record<string, Words>>;
 
 export type Action = keyof typeof WORDS;
@@ -269,11 +201,11 @@ interface ActivityInWords {
 
 export function describeAction({ action, details }: Recorded): ActivityInWords {
   // Before a downgrade to this version, a newer version may have recorded an action that this version does not know.
-  const words: Words = WORDS[action] ?? { what: String(action).replaceAll('_', ' ') };
+  const words: Words = WORDS[action] ?? {};
   const { what, about, note, isWarning = false } = words;
   const name = about === undefined ? undefined : details[about];
   return {
-    what: typeof what === 'function' ? what(details) : what,
+    what: what?.(details) ?? known(message(`action.${action}`)) ?? String(action).replaceAll('_', ' '),
     about: name === undefined ? undefined : String(name),
     notes: [note?.(details)].flat().filter((one) => one !== undefined),
     isWarning,

@@ -173,7 +173,7 @@ describe('a passkey', () => {
     const refused = log.filter(({ details }) => details.reason === 'copied');
     expect(refused).to.have.length(3);
     const activity = await who.get('/profile/activity');
-    expect(activity.html).to.include(said('activity.passkey_refused')).and.include(said('activity.refused-copied'));
+    expect(activity.html).to.include(said('action.passkey_refused')).and.include(said('activity.refused-copied'));
     counting.counter = 8;
     expect((await signInWith(createPerson(on.issuer), counting)).status).to.equal(303);
   });

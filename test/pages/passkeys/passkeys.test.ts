@@ -71,7 +71,7 @@ describe('passkeys', () => {
       ([status, text]: [number, string]) => status === 422 && text.includes('1 to 60 visible'),
     );
     expect((await log()).map(({ action }) => action)).to.deep.equal(['passkey_added', 'passkey_added', 'signed_in']);
-    expect((await person.get('/profile/activity')).html).to.include(said('activity.passkey_added'));
+    expect((await person.get('/profile/activity')).html).to.include(said('action.passkey_added'));
     const wanted = Array(2).fill('A passkey was added to your Gatehouse account');
     await eventually(() => expect(subjects()).to.include.members(wanted));
     // Other users cannot see or change these passkeys.
