@@ -20,13 +20,6 @@ export interface SeenNetwork {
   readonly isRefused: boolean;
 }
 
-export interface UnmailedNetworks {
-  readonly clientId: string;
-  readonly name: string;
-  readonly ownerAccountId: string;
-  readonly networks: readonly string[];
-}
-
 export type ClientNetworks = ReturnType<typeof createClientNetworks>;
 
 const DAY_MS = 86_400_000;
@@ -85,22 +78,6 @@ export function createClientNetworks(parts: {
       });
     },
 
-    /**
-     * Returns new networks that no mail has named, and marks them. Each client's networks are returned at most once a
-     * day, to one node.
-     *
-     * @param except ids of clients whose networks are left for a later call
-     */
-    takeUnmailed(limit: number, except: readonly string[]): Promise<UnmailedNetworks[]> {
-      const now = clock();
-      const values = [now, now - NEW_MS, now - DAY_MS].map((time) => new Date(time));
-      return database.query<UnmailedNetworks>(TAKE, [...values, limit, except]);
-    },
-
-    /** Returns networks, after their mail has failed, to the next mail, even on the same day. */
-    putBack: ({ clientId, networks }: UnmailedNetworks): Promise<unknown> =>
-      database.query(PUT_BACK, [clientId, networks]),
-
     removeExpired: expiryJob(parts, [{ table: 'client_networks', column: 'last_seen_at' }], LIFETIME_MS),
     flush: lastSeen.flush,
     close: lastSeen.close,
@@ -136,40 +113,6 @@ const ADD = `WITH client AS MATERIALIZED (
   INSERT INTO client_networks (client_id, network, first_seen_at, last_seen_at)
     SELECT client_id, network, at, at FROM fresh WHERE place <= ${MAX_ADDED} ORDER BY client_id, network
     ON CONFLICT DO NOTHING`;
-
-const isUnmailed = `n.mailed_at IS NULL AND n.first_seen_at >= greatest(c.created_at + interval '7 days', $2)`;
-
-/**
- * The time of the last mail is stored with the client, because a thief can displace the new networks of the client.
- * SKIP LOCKED does not wait for another node that works on the client; after the commit of that node, this node sees
- * what it wrote. The lock is weaker than FOR UPDATE, so that networks can be added. The client's networks are locked in
- * the order of SEE_AGAIN.
- */
-const TAKE = `WITH due AS MATERIALIZED (
-    SELECT c.id, c.name, c.owner_account_id FROM clients c
-      WHERE mails_networks AND owner_account_id IS NOT NULL AND id <> ALL ($5)
-        AND (networks_mailed_at IS NULL OR networks_mailed_at <= $3)
-        AND EXISTS (SELECT FROM client_networks n WHERE n.client_id = c.id AND ${isUnmailed})
-      ORDER BY id LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED
-  ), taken AS MATERIALIZED (
-    SELECT n.client_id, n.network FROM client_networks n JOIN clients c ON c.id = n.client_id
-      WHERE c.id = ANY (ARRAY(SELECT id FROM due)) AND ${isUnmailed}
-      ORDER BY n.client_id, n.network FOR UPDATE OF n
-  ), named AS (
-    UPDATE client_networks n SET mailed_at = $1 FROM taken
-      WHERE (n.client_id, n.network) = (taken.client_id, taken.network)
-  ), mailed AS (
-    UPDATE clients SET networks_mailed_at = $1 WHERE id = ANY (ARRAY(SELECT client_id FROM taken))
-  )
-  SELECT id AS "clientId", name, owner_account_id AS "ownerAccountId", array_agg(network ORDER BY network) AS networks
-    FROM due JOIN taken ON client_id = id GROUP BY id, name, owner_account_id`;
-
-const PUT_BACK = `WITH named AS MATERIALIZED (
-    SELECT client_id, network FROM client_networks WHERE client_id = $1 AND network = ANY ($2)
-      ORDER BY network FOR UPDATE
-  ), unmailed AS (UPDATE clients SET networks_mailed_at = NULL WHERE id = $1)
-  UPDATE client_networks n SET mailed_at = NULL FROM named
-  WHERE (n.client_id, n.network) = (named.client_id, named.network)`;
 
 const LIST = `SELECT network, first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt" FROM client_networks
   WHERE client_id = $1 ORDER BY first_seen_at DESC, network LIMIT $2`;

@@ -168,13 +168,12 @@ export function createClientRegistry(parts: {
     /** An empty list allows any network. @throws Refusal `client_unknown`, `networks_invalid`, `networks_unused` */
     async restrict(
       { id, ...client }: Client,
-      { networks, mailsNew }: { networks: readonly string[]; mailsNew?: boolean },
+      networks: readonly string[],
       inTransaction?: InTransaction<readonly string[]>,
     ): Promise<Client> {
       if (!hasNetworks(client)) throw unusedNetworks();
       const allowed = readNetworks(networks);
-      const assignments = 'allowed_networks = $3, mails_networks = coalesce($4, mails_networks)';
-      return change(id, assignments, [allowed, mailsNew ?? null], async (tx) => inTransaction?.(tx, allowed));
+      return change(id, 'allowed_networks = $3', [allowed], async (tx) => inTransaction?.(tx, allowed));
     },
 
     hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),

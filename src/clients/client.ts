@@ -56,7 +56,6 @@ export interface Client {
   readonly endedTokens: readonly string[] | undefined;
   /** In CIDR notation. Secrets are accepted only from these networks or, if the list is empty, from anywhere. */
   readonly allowedNetworks: readonly string[];
-  readonly mailsNetworks: boolean;
   /** Oldest first; empty for public clients. */
   readonly secrets: readonly ClientSecret[];
   /** A cache key for derived values. It changes with every change of the client or its secrets. */

@@ -10,16 +10,11 @@ import type { Settings } from '../config/settings.ts';
 import { type CleaningJob, vacuumJob } from '../storage/cleaning.ts';
 import type { Database } from '../storage/queries.ts';
 import type { TokenStore } from '../storage/token-store.ts';
-import type { Application } from './application.ts';
 import type { CommonRegistries } from './common-registries.ts';
-
-const MAILS_AT_ONCE = 20;
-const MAIL_RETRY_MS = 3_600_000;
 
 /** @param parts.settings returns the present settings */
 export function cleaningJobs(parts: {
   readonly settings: () => Settings;
-  readonly application: () => Pick<Application, 'mail'>;
   readonly database: Database;
   readonly clock: Clock;
   readonly store: TokenStore;
@@ -36,33 +31,11 @@ export function cleaningJobs(parts: {
   const retainedSince = (): Date => before(settings().activity.retentionSeconds);
   const oldestSignIn = (): Date => before(settings().sessions.absoluteSeconds);
 
-  /** When this node tries again, for each client whose mail could not be sent. */
-  const nextTries = new Map<string, number>();
-
-  /** Starts a few mails and does not wait for them, because no other job may wait for the mail server. */
-  async function mailNetworks(): Promise<number> {
-    const { mail } = parts.application();
-    if (!mail) return 0;
-    for (const [id, at] of nextTries) if (at <= clock()) nextTries.delete(id);
-    const all = await clientNetworks.takeUnmailed(MAILS_AT_ONCE, [...nextTries.keys()]);
-    for (const one of all) {
-      const path = `/profile/oauth-clients/${one.clientId}/secrets`;
-      void mail.reportNetworks(one.ownerAccountId, { ...one, path }).then((isSent) => {
-        if (isSent !== false) return;
-        nextTries.set(one.clientId, clock() + MAIL_RETRY_MS);
-        // If this fails as well, the page of the client still marks the networks as new.
-        return clientNetworks.putBack(one).catch(() => {});
-      });
-    }
-    return all.length;
-  }
-
   return {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_requests: clientRequests.removeExpired,
     client_networks: clientNetworks.removeExpired,
-    network_mails: mailNetworks,
     api_keys: apiKeys.removeExpired,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),

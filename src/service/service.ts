@@ -163,7 +163,6 @@ export async function startService(given: ServiceParts) {
     jobs: cleaningJobs({
       ...parts,
       settings: () => current.settings,
-      application: () => current.application,
       leakedValues,
     }),
   });

@@ -1,7 +1,7 @@
 /** All mails to people, sent to a real mail server: languages, HTML, hostile names, brand, looks. */
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { leakMail, networksMail, noticeMail, problemsMail } from '../../src/accounts/mail/account-mail.ts';
+import { leakMail, noticeMail, problemsMail } from '../../src/accounts/mail/account-mail.ts';
 import type { Letter, MailBrand } from '../../src/accounts/mail/letter.ts';
 import { createBackgroundMail, createSendMail } from '../../src/accounts/mail/mail.ts';
 import { passwordMail } from '../../src/accounts/password-links/link-mail.ts';
@@ -66,8 +66,6 @@ function letters(language: string, about = 'Stock Reports', name = 'Ada'): Map<s
     message('mail.client_problem-item', { client: about, error }),
   );
   all.set('client_problem', problemsMail(account, { items, path }, ISSUER));
-  const seen = { name: about, networks: ['192.0.2.0/24', '2001:db8::/48'], path };
-  all.set('client_networks', networksMail(account, seen, ISSUER));
   for (const kind of SECRET_KINDS) {
     const leak = { kind, clientId: 'gate_ci_x', name: about, foundAt: about };
     all.set(`leak ${kind}`, leakMail(account, { ...leak, refusedFrom: AT }, ISSUER));

@@ -6,7 +6,6 @@ import { operatorFor } from '../operator/run-operator.ts';
 import { textOf } from '../pages/client-owner.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
-import { startsWithMail } from '../support/mail-server.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { ask, type TestClient } from '../support/oauth.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -19,13 +18,12 @@ const GUESSES = 10;
 const FOREIGN = 'the secret is correct, but the client may not be used from this network';
 
 describe('the networks of a client', () => {
-  const mail = startsWithMail();
   const on = startSeeded({
-    on: (options) => {
-      const limits = { clientFailures: GUESSES - 1, clientFailuresPerAddress: GUESSES - 1 };
-      return mail.start({ ...options, settings: { ...options?.settings, server: { proxyHops: 1 }, limits } });
-    },
     clock: true,
+    settings: {
+      server: { proxyHops: 1 },
+      limits: { clientFailures: GUESSES - 1, clientFailuresPerAddress: GUESSES - 1 },
+    },
   });
   let client: TestClient;
   let path: string;
@@ -56,7 +54,7 @@ describe('the networks of a client', () => {
   const networksSeen = async (one = client) => (await seen(one)).map(({ network }) => network);
   /** Signs in each time: sessions end while the tests let days pass. */
   const owner = () => signedIn(on.service, on.seeded.other);
-  const save = async (networks: string, more = {}) => (await owner()).send(`${path}/networks`, { networks, ...more });
+  const save = async (networks: string) => (await owner()).send(`${path}/networks`, { networks });
 
   it('networks are those of a site: 24 bits of IPv4, however it is written, and 48 bits of IPv6', () => {
     for (const [address, network] of [
@@ -150,90 +148,6 @@ describe('the networks of a client', () => {
     }
   });
 
-  it('the owner gets one mail a day about new networks, only if that was chosen', async () => {
-    const mails = () => mail.received.filter(({ text }) => text.includes('never seen before'));
-    const expectMails = (count: number) => eventually(() => expect(mails()).to.have.length(count));
-    async function useFromAll(...addresses: readonly string[]) {
-      on.clock.advance(301);
-      for (const address of addresses) await useFrom(address);
-      await seen();
-      await on.service.clean();
-    }
-    on.clock.advance(8 * DAY);
-    await useFromAll('203.0.113.7');
-    expect((await save('', { mail: 'yes' })).status).to.equal(303);
-    await useFromAll('198.51.100.7', '198.51.101.7');
-    await expectMails(1);
-    expect(mails()[0]?.text)
-      .to.include('198.51.100.0/24, 198.51.101.0/24, 203.0.113.0/24')
-      .and.include(`${on.issuer}${path}/secrets`);
-    await useFromAll('198.51.102.7');
-    await useFromAll('198.51.103.7');
-    on.clock.advance(DAY);
-    await on.service.clean();
-    await expectMails(2);
-    expect(mails()[1]?.text, 'what came after the first mail').to.include('198.51.102.0/24, 198.51.103.0/24');
-    expect(mails()[1]?.text).not.to.include('198.51.101.0/24');
-    on.clock.advance(DAY + 301);
-    await useFromAll('198.51.102.7');
-    expect(mails(), 'none for the same networks').to.have.length(2);
-  });
-
-  it('the owner of a client with 50 networks gets one mail a day, too, whatever new ones displace', async () => {
-    const mails = () => mail.received.filter(({ text }) => text.includes(`${path}/secrets`));
-    for (let number = 0; number < 50; number += 1) {
-      await useFrom(`10.0.${number}.1`);
-      if (number % 10 === 9) await seen();
-      if (number % 10 === 9) on.clock.advance(301);
-    }
-    expect(await networksSeen()).to.have.length(50);
-    on.clock.advance(8 * DAY);
-    await save('', { mail: 'yes' });
-    for (let number = 0; number < 12; number += 1) {
-      await useFrom(`10.1.${number}.1`);
-      expect(await networksSeen())
-        .to.include(`10.1.${number}.0/24`)
-        .and.have.length(50);
-      await on.service.clean();
-      on.clock.advance(301);
-    }
-    on.clock.advance(DAY);
-    await on.service.clean();
-    await eventually(() => expect(mails().at(-1)?.text).to.include('10.1.11.0/24'));
-    expect(mails()).to.have.length(2);
-    expect(mails()[0]?.text).to.include('10.1.0.0/24');
-  });
-
-  it('a mail about new networks that fails is sent an hour later, and stops no mail about another client', async () => {
-    const { settings, database } = on.service;
-    const mailed = () => mail.received.flatMap(({ text }) => /clients\/([^/]+)\/secrets/.exec(text)?.[1] ?? []);
-    // One more than are mailed at once.
-    const clients = [client];
-    while (clients.length < 21) {
-      clients.push(await addTestClient(on.service, 'Stock Sync', { ownerAccountId: on.seeded.other.accountId }));
-    }
-    const of = [clients.map(({ id }) => id)];
-    await database.query('UPDATE clients SET mails_networks = id = ANY ($1)', of);
-    on.clock.advance(8 * DAY);
-    for (const one of clients) await useFrom('192.0.2.7', one);
-    await on.service.clientNetworks.flush();
-    // A port on which no server listens.
-    await on.service.apply({ ...settings, mail: { smtpUrl: 'smtp://127.0.0.1:9', from: 'gatehouse@localhost' } });
-    await on.service.clean();
-    const due = 'SELECT FROM client_networks WHERE client_id = ANY ($1) AND mailed_at IS NULL';
-    await eventually(async () => {
-      expect(on.service.logLines.filter((line) => line.includes('networks of a client was'))).to.have.length(20);
-      expect(await database.query(due, of)).to.have.length(21);
-    });
-    await on.service.apply(settings);
-    const before = mailed().length;
-    await on.service.clean();
-    await eventually(() => expect(mailed().slice(before)).to.have.length(1));
-    on.clock.advance(3_600);
-    await on.service.clean();
-    await eventually(() => expect(mailed().slice(before)).to.have.members(of[0] ?? []));
-  });
-
   it('a client that is restricted is refused from elsewhere like a wrong secret, before anything is consumed', async () => {
     const code = await on.partner.code(client);
     expect((await save('203.0.113.0/24 2001:db8::/32')).status).to.equal(303);
@@ -277,21 +191,12 @@ describe('the networks of a client', () => {
     expect(groups.map(({ cause }) => cause)).to.include(FOREIGN);
   });
 
-  it('a restriction leaves the choice of mails that was made after the client was read', async () => {
-    const read = await on.service.clients.find(client.id);
-    await save('', { mail: 'yes' });
-    if (read) await on.service.clients.restrict(read, { networks: ['203.0.113.0/24'] });
-    const found = await on.service.clients.find(client.id);
-    expect(found).to.deep.include({ allowedNetworks: ['203.0.113.0/24'], mailsNetworks: true });
-  });
-
   it('the operator lifts a restriction, and sets one; both are in the log of the owner', async () => {
     const operator = operatorFor(on.service);
-    await save('203.0.113.0/24', { mail: 'yes' });
+    await save('203.0.113.0/24');
     const lifted = await operator(['clients', 'update', client.id, '--any-network']);
     expect(lifted.output).to.include('Changed.').and.not.include('Only from');
     await eventually(async () => expect((await useFrom('198.51.100.7')).status).to.equal(200));
-    expect(await on.service.clients.find(client.id)).to.include({ mailsNetworks: true });
     const set = await operator([
       'clients',
       'update',
@@ -313,7 +218,7 @@ describe('the networks of a client', () => {
     const [latest, , first] = await on.service.activity.of(on.seeded.other.accountId, { limit: 3 });
     expect(latest).to.deep.include({ action: 'client_changed', actor: 'operator' });
     expect(latest?.details).to.deep.include({ allowed_networks: ['192.0.2.7/32'] });
-    expect(first?.details).to.deep.include({ allowed_networks: ['203.0.113.0/24'], mails_networks: 'true' });
+    expect(first?.details).to.deep.include({ allowed_networks: ['203.0.113.0/24'] });
     for (const other of [on.clients.public, on.clients.resourceServer]) {
       const refused = await operator(['clients', 'update', other.id, '--network', '192.0.2.7']);
       expect(refused.errors).to.include('Only confidential and machine clients');

@@ -52,10 +52,6 @@ export function createAccountMail(parts: {
     reportProblems: (accountId: string, problems: MailedProblems) =>
       send(accountId, 'client_problem', (to) => problemsMail(to, problems, issuer)),
 
-    /** Mails a client's owner in the background about use from new networks. @returns false if that failed */
-    reportNetworks: (accountId: string, seen: MailedNetworks) =>
-      send(accountId, 'new networks of a client', (to) => networksMail(to, seen, issuer)),
-
     reportLeak: (leak: MailedLeak) =>
       send(leak.accountId, 'a value found in public', (to) => leakMail(to, leak, issuer)),
 
@@ -95,20 +91,6 @@ export const problemsMail = (to: Recipient, { items, path }: MailedProblems, iss
     message('mail.client_problem-remedy'),
     { button: message('mail.open-problems'), url: issuer + path },
     switchOff(issuer),
-  );
-
-interface MailedNetworks extends Readonly<Record<'name' | 'path', string>> {
-  readonly networks: readonly string[];
-}
-
-export const networksMail = (to: Recipient, { name, networks, path }: MailedNetworks, issuer: string): Letter =>
-  letter(
-    to,
-    message('mail.client_networks-subject'),
-    message('mail.client_networks', { client: name }),
-    { facts: [[message('mail.networks'), networks.join(', ')], accountFact(to, issuer)] },
-    message('mail.client_networks-remedy'),
-    { button: message('mail.open-secrets'), url: issuer + path },
   );
 
 const accountFact = ({ email }: Recipient, issuer: string): Fact => [

@@ -166,7 +166,7 @@ function addUpdate(clients: Command, operator: Operator): void {
     }
     if (anyNetwork || networks.length > 0) {
       const before = edited;
-      edited = await clients.restrict(before, { networks }, (tx, allowed) =>
+      edited = await clients.restrict(before, networks, (tx, allowed) =>
         clientRecord(registries, 'client_changed', before, { allowed_networks: allowed })(tx),
       );
     }

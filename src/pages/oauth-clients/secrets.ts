@@ -26,7 +26,6 @@ const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
 
 interface TypedNetworks {
   readonly allowed: string;
-  readonly isMailed: boolean;
 }
 
 export function clientSecretsPage(parts: {
@@ -61,15 +60,14 @@ export function clientSecretsPage(parts: {
     path: `${CLIENT}/networks`,
     admit: [own.requireOwnClient],
     isForEverybody: false,
-    read: (form) => ({ allowed: form.get('networks') ?? '', isMailed: form.has('mail') }),
+    read: (form) => ({ allowed: form.get('networks') ?? '' }),
     stored: (ctx) => ({ page: partOf(ownClientOf(ctx)) }),
     draw: (ctx, typed, said) => draw(ctx, said, typed),
     fieldOf: () => ({ field: 'allowed-networks' }),
-    async save(ctx, { allowed, isMailed }) {
+    async save(ctx, { allowed }) {
       const client = ownClientOf(ctx);
-      const given = { networks: allowed.split(/[\s,]+/).filter(Boolean), mailsNew: isMailed };
-      await clients.restrict(client, given, (tx, restricted) =>
-        own.record(ctx, 'client_changed', { allowed_networks: restricted, mails_networks: `${isMailed}` }, tx),
+      await clients.restrict(client, allowed.split(/[\s,]+/).filter(Boolean), (tx, restricted) =>
+        own.record(ctx, 'client_changed', { allowed_networks: restricted }, tx),
       );
       return { url: partOf(client), said: message('client-secrets.saved-networks') };
     },
@@ -157,7 +155,6 @@ const networksView = (
   /** Networks with spaces between them, as the user types them. */
   allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
   isRestricted: client.allowedNetworks.length > 0,
-  isMailed: typed?.isMailed ?? client.mailsNetworks,
 });
 
 /** Only a machine client gets access tokens with its secret alone. They stay valid if the secret is removed. */

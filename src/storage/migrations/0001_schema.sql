@@ -7,8 +7,8 @@
 -- The arguments of such a trigger are the topic and at most two columns that name what has changed; one of them may be
 -- null. Changes of columns that no node caches are not announced, because many requests write last_used_at.
 create function announce() returns trigger language plpgsql as $$
-  declare not_kept constant text[] := array['last_used_at', 'networks_mailed_at', 'silent_at',
-    'silent_elsewhere_at', 'grace_began_at', 'passkey_handle'];
+  declare not_kept constant text[] := array['last_used_at', 'silent_at', 'silent_elsewhere_at',
+    'grace_began_at', 'passkey_handle'];
 begin
   if tg_level = 'STATEMENT' then
     perform pg_notify('gatehouse_named_changes', 'everything');
@@ -114,8 +114,6 @@ create table clients (
   asks_for_operator boolean not null default false, -- True if the operator set `always_asks`: its owner cannot undo it.
   leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
   allowed_networks text[] not null default '{}', -- Secrets are accepted only from these networks; empty: from anywhere.
-  mails_networks boolean not null default false, -- The owner gets a mail when a secret is used from a new network.
-  networks_mailed_at timestamptz, -- When the owner last got such a mail.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
   constraint clients_native_is_public check (not native or kind = 'public'),
@@ -127,7 +125,6 @@ create table clients (
 create index clients_owner_account_id on clients (owner_account_id);
 create index clients_created_at on clients (created_at, id);
 create index clients_verified on clients (id) where verified_at is not null;
-create index clients_mails_networks on clients (id) where mails_networks;
 create trigger clients_named after insert or update or delete on clients
   for each row execute function announce('clients', 'id');
 
@@ -584,7 +581,6 @@ create table client_networks (
   client_id text not null references clients on delete cascade,
   network text not null,
   first_seen_at timestamptz not null, last_seen_at timestamptz not null,
-  mailed_at timestamptz, -- When a mail to the owner of the client named the network.
   primary key (client_id, network)
 );
 create index client_networks_last_seen_at on client_networks (last_seen_at);
