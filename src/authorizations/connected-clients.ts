@@ -6,7 +6,8 @@ import {
   type LimitJson,
   limitFrom,
 } from '../accounts/access/access-limit.ts';
-import { type Page, type PageRequest, pageOf } from '../storage/pages.ts';
+import type { Clock } from '../base/clock.ts';
+import { mapPage, type Page, type PageRequest, pageOf } from '../storage/pages.ts';
 import type { Queries } from '../storage/queries.ts';
 import { hasEndedAt } from './consents.ts';
 
@@ -31,25 +32,6 @@ const UNUSED_MS = 90 * 86_400_000;
 export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
   (lastUsedAt ?? since ?? new Date(now)).getTime() <= now - UNUSED_MS;
 
-export async function listConnectedClients(
-  database: Queries,
-  accountId: string,
-  now: Date,
-): Promise<ConnectedClient[]> {
-  const rows = await database.query<ConnectedClient & { readonly limit: LimitJson }>(
-    `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName", c.owned_since AS "ownedSince",
-          c.suspended_at IS NOT NULL AS "isSuspended", n.connected_at AS "connectedAt",
-          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit
-        FROM connections n
-        JOIN clients c ON c.id = n.client_id
-        LEFT JOIN accounts a ON a.id = c.owner_account_id
-        WHERE n.account_id = $1 AND NOT ${hasEndedAt('$2', 'c.ended_through')}
-        ORDER BY n.connected_at DESC, n.client_id`,
-    [accountId, now],
-  );
-  return rows.map((row) => ({ ...row, limit: limitFrom(row.limit) }));
-}
-
 interface ActingEntry {
   readonly kind: 'connections' | 'api-keys';
   readonly id: string;
@@ -59,25 +41,6 @@ interface ActingEntry {
   /** How many of this kind the user has, including those that are not listed. */
   readonly total: number;
 }
-
-/** Lists the most recently used apps and API keys, at most `limit` of each kind. */
-export const listActing = (database: Queries, accountId: string, now: Date, limit: number) =>
-  // Limit first, then join: only the names of the listed apps are read.
-  database.query<ActingEntry>(
-    `WITH apps AS (
-        SELECT client_id, last_used_at, count(*) OVER ()::integer AS total FROM connections n
-        WHERE account_id = $1 AND NOT ${hasEndedAt('$2')}
-        ORDER BY last_used_at DESC NULLS LAST, connected_at DESC LIMIT $3),
-      keys AS (
-        SELECT id, name, last_used_at, count(*) OVER ()::integer AS total FROM api_keys
-        WHERE account_id = $1 AND (expires_at IS NULL OR expires_at > $2)
-        ORDER BY last_used_at DESC NULLS LAST, created_at DESC LIMIT $3)
-      SELECT 'connections' AS kind, c.id, c.name, c.suspended_at IS NOT NULL AS "isSuspended",
-        apps.last_used_at AS "lastUsedAt", total FROM apps JOIN clients c ON c.id = client_id
-      UNION ALL SELECT 'api-keys', id, name, false, last_used_at, total FROM keys
-      ORDER BY "lastUsedAt" DESC NULLS LAST`,
-    [accountId, now, limit],
-  );
 
 export interface ListedConnection {
   readonly id: string;
@@ -91,36 +54,71 @@ export interface ListedConnection {
   readonly limit: ConnectionLimit;
 }
 
-/** Lists connections, latest first: all, or only those of a user, of a client, or of a user with a client. */
-export async function listConnections(
-  database: Queries,
-  { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
-  page: PageRequest,
-): Promise<Page<ListedConnection>> {
-  const found = await pageOf<ListedConnection & { readonly limit: LimitJson }>(
-    database,
-    {
-      select: `SELECT n.account_id || '/' || n.client_id AS id, n.account_id AS "accountId", a.email,
-          n.client_id AS "clientId", c.name AS "clientName", n.connected_at AS "connectedAt",
-          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit,
-          CASE WHEN ${IS_LIMITED} THEN 'yes' ELSE '' END AS limited
-        FROM connections n
-        JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
-        -- As isCurrentSince, without a look-up for each row. PostgreSQL expects <> to hold for nearly all rows, so it
-        -- reads them in the order of their index, and not all of them.
-        WHERE n.ended_at IS NULL AND sign(n.client_generation - c.ended_through) <> -1
-          AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
-      order: ['"connectedAt"', '"accountId"', '"clientId"'],
-      isDescending: true,
-      hasId: (id) => `"accountId" = split_part(${id}, '/', 1) AND "clientId" = split_part(${id}, '/', 2)`,
-      cells: ['id', 'email', '"clientName"', dayOf('"connectedAt"'), dayOf('"lastUsedAt"'), 'limited'],
-      values: [accountId ?? null, clientId ?? null],
-    },
-    page,
-  );
-  const items = found.items.map((item) => ({ ...item, limit: limitFrom(item.limit) }));
-  return { ...found, items };
-}
-
 /** SQL expression for a day as the operator sees it, so that a search finds the text on the page. */
 const dayOf = (column: string): string => `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never')`;
+
+export const createConnectedClients = ({ database, clock }: { readonly database: Queries; readonly clock: Clock }) => ({
+  /** Lists the clients connected to the user, the latest connection first. */
+  async listOf(accountId: string): Promise<ConnectedClient[]> {
+    const rows = await database.query<ConnectedClient & { readonly limit: LimitJson }>(
+      `SELECT n.client_id AS "clientId", c.name, a.name AS "ownerName", c.owned_since AS "ownedSince",
+          c.suspended_at IS NOT NULL AS "isSuspended", n.connected_at AS "connectedAt",
+          n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit
+        FROM connections n
+        JOIN clients c ON c.id = n.client_id
+        LEFT JOIN accounts a ON a.id = c.owner_account_id
+        WHERE n.account_id = $1 AND NOT ${hasEndedAt('$2', 'c.ended_through')}
+        ORDER BY n.connected_at DESC, n.client_id`,
+      [accountId, new Date(clock())],
+    );
+    return rows.map((row) => ({ ...row, limit: limitFrom(row.limit) }));
+  },
+
+  /** Lists the most recently used apps and API keys, at most `limit` of each kind. */
+  listActing: (accountId: string, limit: number) =>
+    // Limit first, then join: only the names of the listed apps are read.
+    database.query<ActingEntry>(
+      `WITH apps AS (
+          SELECT client_id, last_used_at, count(*) OVER ()::integer AS total FROM connections n
+          WHERE account_id = $1 AND NOT ${hasEndedAt('$2')}
+          ORDER BY last_used_at DESC NULLS LAST, connected_at DESC LIMIT $3),
+        keys AS (
+          SELECT id, name, last_used_at, count(*) OVER ()::integer AS total FROM api_keys
+          WHERE account_id = $1 AND (expires_at IS NULL OR expires_at > $2)
+          ORDER BY last_used_at DESC NULLS LAST, created_at DESC LIMIT $3)
+        SELECT 'connections' AS kind, c.id, c.name, c.suspended_at IS NOT NULL AS "isSuspended",
+          apps.last_used_at AS "lastUsedAt", total FROM apps JOIN clients c ON c.id = client_id
+        UNION ALL SELECT 'api-keys', id, name, false, last_used_at, total FROM keys
+        ORDER BY "lastUsedAt" DESC NULLS LAST`,
+      [accountId, new Date(clock()), limit],
+    ),
+
+  /** Lists connections, latest first: all, or only those of a user, of a client, or of a user with a client. */
+  async listBoth(
+    { accountId, clientId }: { accountId?: string | undefined; clientId?: string | undefined },
+    page: PageRequest = {},
+  ): Promise<Page<ListedConnection>> {
+    const found = await pageOf<ListedConnection & { readonly limit: LimitJson }>(
+      database,
+      {
+        select: `SELECT n.account_id || '/' || n.client_id AS id, n.account_id AS "accountId", a.email,
+            n.client_id AS "clientId", c.name AS "clientName", n.connected_at AS "connectedAt",
+            n.approved_at AS "approvedAt", n.last_used_at AS "lastUsedAt", ${LIMIT_COLUMN} AS limit,
+            CASE WHEN ${IS_LIMITED} THEN 'yes' ELSE '' END AS limited
+          FROM connections n
+          JOIN clients c ON c.id = n.client_id JOIN accounts a ON a.id = n.account_id
+          -- As isCurrentSince, without a look-up for each row. PostgreSQL expects <> to hold for nearly all rows, so it
+          -- reads them in the order of their index, and not all of them.
+          WHERE n.ended_at IS NULL AND sign(n.client_generation - c.ended_through) <> -1
+            AND (n.account_id = $1 OR $1::text IS NULL) AND (n.client_id = $2 OR $2::text IS NULL)`,
+        order: ['"connectedAt"', '"accountId"', '"clientId"'],
+        isDescending: true,
+        hasId: (id) => `"accountId" = split_part(${id}, '/', 1) AND "clientId" = split_part(${id}, '/', 2)`,
+        cells: ['id', 'email', '"clientName"', dayOf('"connectedAt"'), dayOf('"lastUsedAt"'), 'limited'],
+        values: [accountId ?? null, clientId ?? null],
+      },
+      page,
+    );
+    return mapPage(found, (item) => ({ ...item, limit: limitFrom(item.limit) }));
+  },
+});

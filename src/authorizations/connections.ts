@@ -8,23 +8,16 @@ import { countOfPeople } from '../clients/client-row.ts';
 import { transactionOf } from '../storage/account-turns.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import type { WriteUses } from '../storage/last-used.ts';
-import type { Page, PageRequest } from '../storage/pages.ts';
 import { beyondLost, type Database, type InTransaction, type Queries, raise } from '../storage/queries.ts';
+import { createConnectedClients } from './connected-clients.ts';
+import { createConnectionLimits, type EndedConnection, endedBy } from './connection-limits.ts';
 import {
-  type ConnectedClient,
-  type ListedConnection,
-  listActing,
-  listConnectedClients,
-  listConnections,
-} from './connected-clients.ts';
-import { type Connection, type EndedConnection, endDue, endedBy, setLimit } from './connection-limits.ts';
-import {
+  type Connection,
+  connectionId,
+  createConsents,
   hasEndedAt,
-  type NewConsent,
   type RememberedConsent,
   recordedIn,
-  recordSilent,
-  rememberConsent,
   type SilentPlace,
 } from './consents.ts';
 
@@ -53,9 +46,6 @@ interface ConnectionEnd {
 /** Connections per statement. A concurrent request waits for one statement only. */
 export const BATCH = 1_000;
 
-/** Joins both ids with a space, which no id contains. */
-export const connectionId = ({ accountId, clientId }: Connection): string => `${accountId} ${clientId}`;
-
 export const connectionIn = ({ connections }: Person, clientId: string): PersonConnection | undefined =>
   connections.find(([id]) => id === clientId);
 
@@ -76,6 +66,10 @@ export function createConnections(parts: {
   const { database, clock, people = createPeople(parts) } = parts;
 
   return {
+    ...createConnectedClients({ database, clock }),
+    ...createConnectionLimits({ database, clock, people }),
+    ...createConsents({ database, people }),
+
     async find(accountId: string, clientId: string): Promise<ConnectedConsent | undefined> {
       const [row] = await database.query<ConnectedConsent & { limit: LimitJson }>(
         `SELECT consented_name AS name, consented_hosts AS hosts, consented_owned_since AS "ownedSince",
@@ -91,59 +85,6 @@ export function createConnections(parts: {
       );
       return row && { ...row, limit: limitFrom(row.limit) };
     },
-
-    /**
-     * Connects the user and the client, or renews the approval.
-     *
-     * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated: since it was shown, the
-     *   account was suspended, its session, the connection or all authorizations of the client ended, or the limit was
-     *   changed
-     */
-    async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): ReturnType<typeof rememberConsent> {
-      const connected = await database.inTurn(consent.accountId, () =>
-        rememberConsent(database, consent, inTransaction),
-      );
-      // Clear the cache now: the first token may be used before the database notifies this node of the limit.
-      if (consent.limit) people.forget('connections', connectionId(consent));
-      return connected;
-    },
-
-    /** Records a code without a click, unless one was recorded in the last day. @param entry see `Activity.partOf` */
-    recordSilent: (
-      connection: Connection,
-      place: SilentPlace,
-      entry: Parameters<typeof recordSilent>[3],
-    ): Promise<boolean> =>
-      database.inTurn(connection.accountId, () => recordSilent(database, connection, place, entry)),
-
-    /**
-     * Changes the limit of the client's access, from the client's next request on. `inTransaction` runs only if the
-     * limit was changed.
-     *
-     * @returns false if there is no connection, or the limit is no longer `connection.limit`, which the user saw
-     */
-    async limit(
-      connection: Connection & { readonly limit: ConnectionLimit },
-      limit: ConnectionLimit,
-      inTransaction?: InTransaction,
-    ): Promise<boolean> {
-      const isChanged = await setLimit(database, connection, limit, {
-        now: new Date(clock()),
-        inTransaction,
-      });
-      if (isChanged) people.forget('connections', connectionId(connection));
-      return isChanged;
-    },
-    /** Ends at most `limit` connections whose end date has passed, like `end`. @returns how many were ended */
-    endDue: (limit: number, inTransaction: InTransaction<readonly EndedConnection[]>): Promise<number> =>
-      endDue(database, limit, inTransaction),
-
-    /** Lists the clients connected to the user, the latest connection first. */
-    listOf: (accountId: string): Promise<ConnectedClient[]> =>
-      listConnectedClients(database, accountId, new Date(clock())),
-    listActing: (accountId: string, limit: number) => listActing(database, accountId, new Date(clock()), limit),
-    listBoth: (whose: Parameters<typeof listConnections>[1], page: PageRequest = {}): Promise<Page<ListedConnection>> =>
-      listConnections(database, whose, page),
 
     /** Stores when connections were last used. The ids are results of `connectionId`. */
     async writeUses(uses: Parameters<WriteUses>[0]): Promise<void> {

@@ -1,8 +1,18 @@
 /** Stores the user's approval in the connection. */
 import type { ConnectionLimit } from '../accounts/access/access-limit.ts';
+import type { People } from '../accounts/access/people.ts';
 import { SESSION_GENERATION } from '../accounts/account.ts';
 import { isCurrentSince } from '../clients/client-row.ts';
+import { transactionOf } from '../storage/account-turns.ts';
 import { createParameters, type Database, type InTransaction, type Queries } from '../storage/queries.ts';
+
+export interface Connection {
+  readonly accountId: string;
+  readonly clientId: string;
+}
+
+/** Joins both ids with a space, which no id contains. */
+export const connectionId = ({ accountId, clientId }: Connection): string => `${accountId} ${clientId}`;
 
 /** The client as the consent page showed it. If any value has changed since, the user is asked again. */
 export interface RememberedConsent {
@@ -22,9 +32,7 @@ interface ApprovedPage {
   readonly limit: ConnectionLimit;
 }
 
-export interface NewConsent extends RememberedConsent {
-  readonly accountId: string;
-  readonly clientId: string;
+interface NewConsent extends RememberedConsent, Connection {
   /** The limit that the user chose on the page; absent to keep the limit of an active connection. */
   readonly limit?: ConnectionLimit | undefined;
   /** Absent if the approval was not made on a page. */
@@ -95,18 +103,6 @@ const insertAt = (now: string, isOfPage: boolean): string => `
             OR ${isLimit('page_places', 'page_read_only', 'page_until')}) FROM given)
     RETURNING generation, client_generation AS "clientGeneration", approved_at = connected_at AS "isNew"`;
 
-export function rememberConsent(
-  database: Database,
-  consent: NewConsent,
-  inTransaction?: InTransaction,
-): Promise<Connected | undefined> {
-  return database.transaction(async (tx) => {
-    const connected = await insert(tx, consent);
-    if (connected) await inTransaction?.(tx);
-    return connected;
-  });
-}
-
 async function insert(
   database: Queries,
   { accountId, clientId, name, hosts, ownedSince, limit, page }: NewConsent,
@@ -148,25 +144,56 @@ export const recordedIn = (now: string): string =>
     ([place, column]) => `CASE WHEN ${column} > ${now} - interval '1 day' THEN '${place}' END`,
   )}], NULL)`;
 
-/** Uses one statement, so that only one of several parallel requests is recorded. */
-export async function recordSilent(
-  database: Queries,
-  { accountId, clientId }: Pick<NewConsent, 'accountId' | 'clientId'>,
-  place: SilentPlace,
-  entry: (rows: string, use: (value: unknown) => string) => string,
-): Promise<boolean> {
-  const { values, use } = createParameters();
-  const column = SILENT_COLUMNS[place];
-  const now = database.now();
-  const recorded = await database.query(
-    `WITH recorded AS (
-        UPDATE connections SET ${column} = ${now}
-          WHERE account_id = ${use(accountId)} AND client_id = ${use(clientId)}
-            AND (${column} IS NULL OR ${column} <= ${now} - interval '1 day')
-          RETURNING '{}'::jsonb AS details),
-      entry AS (${entry('recorded', use)})
-      SELECT FROM recorded`,
-    values,
-  );
-  return recorded.length > 0;
-}
+export const createConsents = ({
+  database,
+  people,
+}: {
+  readonly database: Database;
+  readonly people: Pick<People, 'forget'>;
+}) => ({
+  /**
+   * Connects the user and the client, or renews the approval.
+   *
+   * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated: since it was shown, the
+   *   account was suspended, its session, the connection or all authorizations of the client ended, or the limit was
+   *   changed
+   */
+  async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): Promise<Connected | undefined> {
+    const connected = await transactionOf(database, consent.accountId, async (tx) => {
+      const stored = await insert(tx, consent);
+      if (stored) await inTransaction?.(tx);
+      return stored;
+    });
+    // Clear the cache now: the first token may be used before the database notifies this node of the limit.
+    if (consent.limit) people.forget('connections', connectionId(consent));
+    return connected;
+  },
+
+  /**
+   * Records a code without a click, unless one was recorded in the last day. Uses one statement, so that only one of
+   * several parallel requests is recorded.
+   *
+   * @param entry see `Activity.partOf`
+   */
+  recordSilent: (
+    { accountId, clientId }: Connection,
+    place: SilentPlace,
+    entry: (rows: string, use: (value: unknown) => string) => string,
+  ): Promise<boolean> =>
+    database.inTurn(accountId, async () => {
+      const { values, use } = createParameters();
+      const column = SILENT_COLUMNS[place];
+      const now = database.now();
+      const recorded = await database.query(
+        `WITH recorded AS (
+            UPDATE connections SET ${column} = ${now}
+              WHERE account_id = ${use(accountId)} AND client_id = ${use(clientId)}
+                AND (${column} IS NULL OR ${column} <= ${now} - interval '1 day')
+              RETURNING '{}'::jsonb AS details),
+          entry AS (${entry('recorded', use)})
+          SELECT FROM recorded`,
+        values,
+      );
+      return recorded.length > 0;
+    }),
+});

@@ -7,7 +7,7 @@ import type { Account } from '../accounts/account.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Authorizations, Found } from '../authorizations/authorization.ts';
-import { connectionId } from '../authorizations/connections.ts';
+import { connectionId } from '../authorizations/consents.ts';
 import { isValidFor, type MachineToken, type MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedAccessToken } from '../authorizations/token-formats.ts';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
