@@ -5,14 +5,7 @@ import { Refusal } from '../base/refusal.ts';
 import type { InTransaction } from '../storage/queries.ts';
 import type { Client } from './client.ts';
 import { type ClientChecks, refuseTakenName } from './client-creation.ts';
-import {
-  type ClientDraft,
-  MAX_REDIRECT_URIS,
-  type Naming,
-  normalizeClientName,
-  refuseInvalidClient,
-  spellingsOf,
-} from './client-rules.ts';
+import { type ClientDraft, type Naming, normalizeClientName, refuseInvalidClient } from './client-rules.ts';
 import { type ChangeClient, unknownClient } from './client-secrets.ts';
 
 /** Without `links`, the client's links stay unchanged. */
@@ -21,15 +14,6 @@ export type ClientChanges = Pick<ClientDraft, 'name' | 'redirectUris' | 'links'>
 interface EditOptions {
   readonly naming?: Naming;
   readonly from?: Pick<Client, 'name' | 'redirectUris'>;
-}
-
-/** The SQL of a change. `$1` is the client's id, `$2` the time. */
-interface Change {
-  /** The assignments for `SET`; the parameters of `values` begin at `$3`. */
-  readonly assignments: string;
-  readonly values?: readonly unknown[];
-  /** SQL condition. If it is false, nothing is changed. */
-  readonly condition?: string;
 }
 
 /** The client after a change, and its former redirect URIs. */
@@ -46,131 +30,86 @@ const targetsOf = (uris: readonly string[]): string[] =>
   });
 
 const EDIT = `
-  name = coalesce($3::text, name), redirect_uris = coalesce($4::text[], redirect_uris),
-  homepage_url = CASE WHEN $8 THEN $5 ELSE homepage_url END,
-  support_url = CASE WHEN $8 THEN $6 ELSE support_url END,
-  privacy_url = CASE WHEN $8 THEN $7 ELSE privacy_url END,
-  verified_at = CASE
-    WHEN name = coalesce($3, name) AND redirect_uris = coalesce($4, redirect_uris)
-      AND (NOT $8::boolean OR (homepage_url, support_url, privacy_url)
-        IS NOT DISTINCT FROM ($5::text, $6::text, $7::text))
-    THEN verified_at END`;
-const IS_AS_READ = '($9::text IS NULL OR (name = $9 AND redirect_uris = $10::text[]))';
-const ADD_REDIRECT_URI = 'redirect_uris = redirect_uris || $3::text, verified_at = NULL';
-/** SQL condition for adding a redirect URI. `$4` is an array of all spellings of the URI. */
-const HAS_ROOM_FOR_IT = `cardinality(redirect_uris) < ${MAX_REDIRECT_URIS}
-  AND NOT redirect_uris && $4::text[]`;
+  WITH former AS (SELECT redirect_uris AS former_uris FROM clients WHERE id = $1 FOR NO KEY UPDATE)
+  UPDATE clients SET updated_at = $2,
+      name = coalesce($3::text, name), redirect_uris = coalesce($4::text[], redirect_uris),
+      homepage_url = CASE WHEN $8 THEN $5 ELSE homepage_url END,
+      support_url = CASE WHEN $8 THEN $6 ELSE support_url END,
+      privacy_url = CASE WHEN $8 THEN $7 ELSE privacy_url END,
+      verified_at = CASE
+        WHEN name = coalesce($3, name) AND redirect_uris = coalesce($4, redirect_uris)
+          AND (NOT $8::boolean OR (homepage_url, support_url, privacy_url)
+            IS NOT DISTINCT FROM ($5::text, $6::text, $7::text))
+        THEN verified_at END
+    FROM former WHERE id = $1 AND ($9::text IS NULL OR (name = $9 AND redirect_uris = $10::text[]))
+    RETURNING owner_account_id AS "ownerAccountId", redirect_uris AS "redirectUris",
+      former_uris AS "formerRedirectUris"`;
 
-export function createClientEdits(parts: {
+export const createClientEdits = ({
+  changing,
+  clock,
+  checks,
+  read,
+  readChanged,
+}: {
   readonly changing: ChangeClient;
   readonly clock: Clock;
   readonly checks?: ClientChecks | undefined;
   readonly read: (id: string) => Promise<Client | undefined>;
   readonly readChanged: (id: string) => Promise<Client>;
-}) {
-  const { changing, clock, checks, read, readChanged } = parts;
-
-  /** @returns false if `condition` is false for the client */
-  async function change(
+}) => ({
+  /**
+   * Changes the name, the redirect URIs and the links of a client. If a value really changes, the client is no longer
+   * verified, because the operator checked the former values.
+   *
+   * @param changes omitted properties stay unchanged
+   * @param options `naming`: who is responsible for a new name, by default the owner. `from`: the values that the
+   *   user saw before deciding on the changes
+   * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` if the client's name
+   *   or redirect URIs are no longer those of `from`
+   */
+  async edit(
     id: string,
-    { assignments, values = [], condition = 'true' }: Change,
-    inTransaction?: InTransaction<Pick<Client, 'redirectUris'>>,
-  ): Promise<boolean> {
-    return changing(id, async (tx) => {
-      const [changed] = await tx.query<Changed>(
-        `WITH former AS (SELECT redirect_uris AS former_uris FROM clients WHERE id = $1 FOR NO KEY UPDATE)
-          UPDATE clients SET updated_at = $2, ${assignments} FROM former WHERE id = $1 AND ${condition}
-          RETURNING owner_account_id AS "ownerAccountId", redirect_uris AS "redirectUris",
-            former_uris AS "formerRedirectUris"`,
-        [id, new Date(clock()), ...values],
-      );
-      if (!changed) return false;
-      const { ownerAccountId, ...uris } = changed;
-      const former = targetsOf(uris.formerRedirectUris);
-      // An organization approved the client for the hosts that it had then.
-      if (targetsOf(uris.redirectUris).some((target) => !former.includes(target)))
-        await checks?.withdrawApprovals(tx, id);
-      if (ownerAccountId !== null) await checks?.followClientBlocks(tx, { id, ownerAccountId, ...uris });
-      await inTransaction?.(tx, changed);
-      return true;
-    });
-  }
-
-  async function requireClient(id: string): Promise<Client> {
+    changes: Partial<ClientChanges>,
+    inTransaction?: InTransaction,
+    { naming = 'by its owner', from }: EditOptions = {},
+  ): Promise<Client> {
+    const { links } = changes;
     const client = isClientId(id) ? await read(id) : undefined;
     if (!client) throw unknownClient(id);
-    return client;
-  }
-
-  async function addRedirectUri(
-    id: string,
-    uri: string,
-    inTransaction?: InTransaction<Pick<Client, 'redirectUris'>>,
-  ): Promise<Client> {
-    const client = await requireClient(id);
-    if (client.redirectUris.includes(uri)) return client;
-    const uris = client.redirectUris.concat(uri);
-    refuseInvalidClient({ ...client, redirectUris: uris }, 'as before');
-    const values = [uri, spellingsOf(uri)];
-    const addition = { assignments: ADD_REDIRECT_URI, values, condition: HAS_ROOM_FOR_IT };
-    const isAdded = await change(id, addition, inTransaction);
-    // A parallel request has added this URI, or has filled the list with another URI. Try again to find out which.
-    return isAdded ? readChanged(id) : addRedirectUri(id, uri, inTransaction);
-  }
-
-  return {
-    /**
-     * Uses one statement, so that no parallel addition is lost. Changes nothing if the client already has the URI.
-     *
-     * @throws Refusal `client_invalid` (with every problem) or `client_unknown`
-     */
-    addRedirectUri,
-
-    /**
-     * Changes the name, the redirect URIs and the links of a client. If a value really changes, the client is no longer
-     * verified, because the operator checked the former values.
-     *
-     * @param changes omitted properties stay unchanged
-     * @param options `naming`: who is responsible for a new name, by default the owner. `from`: the values that the
-     *   user saw before deciding on the changes
-     * @throws Refusal `client_invalid` (with every problem), `client_unknown`, or `client_changed` if the client's name
-     *   or redirect URIs are no longer those of `from`
-     */
-    async edit(
-      id: string,
-      changes: Partial<ClientChanges>,
-      inTransaction?: InTransaction,
-      { naming = 'by its owner', from }: EditOptions = {},
-    ): Promise<Client> {
-      const { links } = changes;
-      const client = await requireClient(id);
-      const { homepage, support, privacy } = links ?? {};
-      const { name: typed = client.name, redirectUris: uris = client.redirectUris } = changes;
-      const name = normalizeClientName(typed);
-      const draft = { ...client, name: typed, redirectUris: uris, links: links ?? {} };
-      const named = { ...draft, naming: name === client.name ? ('as before' as const) : naming };
-      // No second check in the transaction is needed: the kind decides the rules and never changes.
-      refuseInvalidClient(draft, named.naming);
-      const values = [
-        changes.name === undefined ? undefined : name,
-        changes.redirectUris,
-        homepage,
-        support,
-        privacy,
-        links !== undefined,
-        from?.name,
-        from?.redirectUris,
-      ].map((value) => value ?? null);
-      const edit = { assignments: EDIT, values, condition: IS_AS_READ };
-      const isChanged = await change(id, edit, async (tx) => {
-        await refuseTakenName(tx, checks, named);
-        await inTransaction?.(tx);
-      });
-      if (!isChanged) throw from ? changedMeanwhile() : unknownClient(id);
-      return readChanged(id);
-    },
-  };
-}
+    const { homepage, support, privacy } = links ?? {};
+    const { name: typed = client.name, redirectUris: uris = client.redirectUris } = changes;
+    const name = normalizeClientName(typed);
+    const draft = { ...client, name: typed, redirectUris: uris, links: links ?? {} };
+    const named = { ...draft, naming: name === client.name ? ('as before' as const) : naming };
+    // No second check in the transaction is needed: the kind decides the rules and never changes.
+    refuseInvalidClient(draft, named.naming);
+    const values = [
+      changes.name === undefined ? undefined : name,
+      changes.redirectUris,
+      homepage,
+      support,
+      privacy,
+      links !== undefined,
+      from?.name,
+      from?.redirectUris,
+    ].map((value) => value ?? null);
+    await changing(id, async (tx) => {
+      const [changed] = await tx.query<Changed>(EDIT, [id, new Date(clock()), ...values]);
+      if (!changed) throw from ? changedMeanwhile() : unknownClient(id);
+      const { ownerAccountId, redirectUris, formerRedirectUris } = changed;
+      const former = targetsOf(formerRedirectUris);
+      // An organization approved the client for the hosts that it had then.
+      if (targetsOf(redirectUris).some((target) => !former.includes(target))) await checks?.withdrawApprovals(tx, id);
+      if (ownerAccountId !== null) {
+        await checks?.followClientBlocks(tx, { id, ownerAccountId, redirectUris, formerRedirectUris });
+      }
+      await refuseTakenName(tx, checks, named);
+      await inTransaction?.(tx);
+    });
+    return readChanged(id);
+  },
+});
 
 /** For a decision made on a page that showed former values of the client. */
 export const changedMeanwhile = (): Refusal =>

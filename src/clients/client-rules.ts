@@ -104,12 +104,6 @@ function remedyLine({ index, message }: Problem, uris: readonly string[]): strin
   return index === undefined ? message : `${uris[index]}: ${message}`;
 }
 
-/** Returns all spellings with the same meaning: an origin with and without a slash (RFC 3986 §6.2.3). */
-export function spellingsOf(uri: string): string[] {
-  const { href, origin } = new URL(uri);
-  return href === `${origin}/` ? [origin, href] : [uri];
-}
-
 function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriOptions): number {
   const { href } = new URL(uri);
   return uris.findIndex(

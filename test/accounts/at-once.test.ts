@@ -303,7 +303,7 @@ onPostgres('concurrent changes', (open) => {
 
   it('an edit of a client does not delay what is recorded about the client meanwhile', async () => {
     const { client } = await clients.add(partner);
-    await clients.addRedirectUri(client.id, 'https://app.example/another', async () => {
+    await clients.edit(client.id, { redirectUris: ['https://app.example/another'] }, async () => {
       await database.query(
         `INSERT INTO client_networks (client_id, network, first_seen_at, last_seen_at)
           VALUES ($1, '203.0.113.0/24', now(), now())`,

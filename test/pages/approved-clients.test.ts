@@ -23,7 +23,10 @@ onPostgresAndRedis('an approval of an organization', (start) => {
   const url = (more = '') => `/profile/organizations/${on.seeded.organization.id}${more}`;
   const decision = ({ id } = client) => url(`/clients/${id}`);
   const approve = async () => admin.submit(await admin.get(decision()), { decision: 'approve' });
-  const addUri = (uri: string) => on.service.clients.addRedirectUri(client.id, uri);
+  async function addUri(uri: string) {
+    const { redirectUris = [] } = (await on.service.clients.find(client.id)) ?? {};
+    return on.service.clients.edit(client.id, { redirectUris: [...redirectUris, uri] });
+  }
   const reached = () => namesReached(on, token);
   const approvals = () => on.service.database.query('SELECT FROM client_decisions');
 

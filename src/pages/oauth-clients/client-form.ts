@@ -1,6 +1,6 @@
 /** Reads, checks and renders the form for the name and the redirect URIs of a client. */
-import { createHash } from 'node:crypto';
 import { type Message, message } from '../../base/message.ts';
+import { sha256 } from '../../base/random-id.ts';
 import { type Client, redirectsPeople } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
 import {
@@ -32,51 +32,9 @@ export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'ki
   return { name: form.get('name') ?? '', redirectUris, rows, drawnFrom };
 }
 
-/**
- * Returns a digest of the name and of each redirect URI for a hidden field. With the earlier values themselves, a form
- * could exceed its maximum size.
- */
+/** Returns a digest for a hidden field, because a form with the earlier values could exceed its maximum size. */
 export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectUris'>): string =>
-  [name, ...redirectUris].map(digestOf).join('.');
-
-const digestOf = (value: string): string => createHash('sha256').update(value).digest('base64url').slice(0, 12);
-
-/** The typed values, merged with changes that another tab has saved since the form was rendered. */
-export interface MergedClient {
-  readonly typed: TypedClient;
-  readonly changes: readonly Message[];
-}
-
-/** @returns undefined if the client has not changed since the form was rendered */
-export function mergeChanges(
-  typed: TypedClient,
-  client: Pick<Client, 'name' | 'redirectUris'>,
-): MergedClient | undefined {
-  const { drawnFrom } = typed;
-  // Every form of Gatehouse has this field, but a form of a program may lack it.
-  if (drawnFrom === undefined || drawnFrom === stampOf(client)) return undefined;
-  const [nameBefore, ...urisBefore] = drawnFrom.split('.');
-  const urisNow = client.redirectUris.map(digestOf);
-  const isRemoved = (uri: string): boolean => urisBefore.includes(digestOf(uri)) && !urisNow.includes(digestOf(uri));
-  const added = client.redirectUris.filter((uri) => !urisBefore.includes(digestOf(uri)));
-  const removed = typed.redirectUris.filter(isRemoved);
-  const isRenamed = digestOf(client.name) !== nameBefore;
-  const isNameTyped = digestOf(normalizeClientName(typed.name)) !== nameBefore;
-  const kept = typed.redirectUris.filter((uri) => !isRemoved(uri));
-  return {
-    typed: {
-      name: isRenamed && !isNameTyped ? client.name : typed.name,
-      redirectUris: kept.concat(added.filter((uri) => !kept.includes(uri))),
-      rows: 'sent',
-      drawnFrom: stampOf(client),
-    },
-    changes: [
-      ...(isRenamed ? [message('client-form.now-named', { name: client.name })] : []),
-      ...added.map((uri) => message('client-form.added', { uri })),
-      ...removed.map((uri) => message('client-form.removed', { uri })),
-    ],
-  };
-}
+  sha256(JSON.stringify([name, redirectUris]));
 
 /** The codes of problems that concern the whole list of redirect URIs. */
 const LIST_CODES = ['none', 'too_many'];

@@ -13,7 +13,6 @@ import {
   checkClientForm,
   clientFormView,
   fieldOfClient,
-  mergeChanges,
   readClientForm,
   stampOf,
   type TypedClient,
@@ -28,17 +27,38 @@ const REGISTERED = message('client-form.registered');
 export function clientSettingsPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
-  readonly clients: Pick<ClientRegistry, 'edit' | 'addRedirectUri' | 'setAlwaysAsks'>;
+  readonly clients: Pick<ClientRegistry, 'edit' | 'setAlwaysAsks'>;
 }): Route[] {
   const { kit, own, clients } = parts;
 
   const asStored = (client: OwnedClient): TypedClient => ({ ...client, rows: 'sent', drawnFrom: stampOf(client) });
+  const registered = (ctx: Context) => ({ url: urlOf(ownClientOf(ctx), 'connect'), said: REGISTERED });
   const settingsOf = (ctx: Context): string => urlOf(ownClientOf(ctx), 'settings');
 
-  /** If another tab has changed the client, returns the form with both changes instead of saving it. */
-  function merged(ctx: Context, typed: TypedClient): Answer<TypedClient> | undefined {
-    const merge = mergeChanges(typed, ownClientOf(ctx));
-    return merge && { status: 409, typed: merge.typed, said: [CHANGED, ...merge.changes] };
+  /** The form with the present values, after another tab has changed the client. A message says what was typed. */
+  function conflict(ctx: Context, { name, redirectUris }: TypedClient): Answer<TypedClient> {
+    const entered = message('client-form.entered', { values: [name, ...redirectUris].join(', ') });
+    return { status: 409, typed: asStored(ownClientOf(ctx)), said: [CHANGED, entered] };
+  }
+
+  const checked = (typed: TypedClient, client: OwnedClient, done: Answer<TypedClient>) =>
+    typed.rows === 'sent' && isUnchanged(typed, client) ? done : checkClientForm(typed, client);
+
+  /** Needs a recent sign-in, because a new redirect URI can receive the codes of other users. */
+  async function save(ctx: Context, typed: TypedClient, done: Answer<TypedClient>): Promise<Answer<TypedClient>> {
+    const client = ownClientOf(ctx);
+    const { name, redirectUris } = typed;
+    const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
+    const record = (tx: Parameters<typeof own.record>[3]) => own.record(ctx, 'client_changed', details, tx);
+    try {
+      await clients.edit(client.id, { name, redirectUris }, record, { from: client });
+    } catch (error) {
+      if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
+      // The client was changed after `requireOwnClient` had read it, so read it again.
+      await own.requireOwnClient(ctx, async () => {});
+      return conflict(ctx, typed);
+    }
+    return done;
   }
 
   const page = {
@@ -68,29 +88,12 @@ export function clientSettingsPage(parts: {
     stored: (ctx) => asStored(ownClientOf(ctx)),
     check(ctx, typed) {
       const client = ownClientOf(ctx);
-      if (typed.rows === 'sent') {
-        if (isUnchanged(typed, client)) return { url: settingsOf(ctx), said: SAVED };
-        const changed = merged(ctx, typed);
-        if (changed) return changed;
-      }
-      return checkClientForm(typed, client);
+      // Every form of Gatehouse has this field, but a form of a program may lack it.
+      const isOld = typed.drawnFrom !== undefined && typed.drawnFrom !== stampOf(client);
+      const isConflict = typed.rows === 'sent' && isOld && !isUnchanged(typed, client);
+      return isConflict ? conflict(ctx, typed) : checked(typed, client, { url: settingsOf(ctx), said: SAVED });
     },
-    /** Needs a recent sign-in, because a new redirect URI can receive the codes of other users. */
-    async save(ctx, typed) {
-      const client = ownClientOf(ctx);
-      const { name, redirectUris } = typed;
-      const details = { client_name: normalizeClientName(name), redirect_uris: redirectUris };
-      const record = (tx: Parameters<typeof own.record>[3]) => own.record(ctx, 'client_changed', details, tx);
-      try {
-        await clients.edit(client.id, { name, redirectUris }, record, { from: client });
-      } catch (error) {
-        if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
-        // The client was changed after `requireOwnClient` had read it, so read it again.
-        await own.requireOwnClient(ctx, async () => {});
-        return merged(ctx, typed) ?? { status: 409, said: [CHANGED] };
-      }
-      return { url: settingsOf(ctx), said: SAVED };
-    },
+    save: (ctx, typed) => save(ctx, typed, { url: settingsOf(ctx), said: SAVED }),
   });
 
   /** Registers one more redirect URI. An invalid URI is shown with its problem in the form of all URIs. */
@@ -99,17 +102,11 @@ export function clientSettingsPage(parts: {
     path: `${CLIENT}/redirect-uris`,
     read(form, ctx) {
       const { redirectUris, ...stored } = asStored(ownClientOf(ctx));
-      return { ...stored, redirectUris: [...new Set([...redirectUris, uriIn(form)])] };
+      return { ...stored, redirectUris: [...new Set([...redirectUris, form.get('redirect_uri') ?? ''])] };
     },
     stored: (ctx) => ({ page: urlOf(ownClientOf(ctx)) }),
-    check: (ctx, typed) => checkClientForm(typed, ownClientOf(ctx)),
-    async save(ctx) {
-      const client = ownClientOf(ctx);
-      await clients.addRedirectUri(client.id, uriIn(formOf(ctx)), (tx, { redirectUris }) =>
-        own.record(ctx, 'client_changed', { redirect_uris: redirectUris }, tx),
-      );
-      return { url: urlOf(client, 'connect'), said: REGISTERED };
-    },
+    check: (ctx, typed) => checked(typed, ownClientOf(ctx), registered(ctx)),
+    save: (ctx, typed) => save(ctx, typed, registered(ctx)),
   });
 
   /** Needs a recent sign-in, because the form may end the consent question for users. */
@@ -133,7 +130,6 @@ export function clientSettingsPage(parts: {
 }
 
 const choiceIn = (ctx: Context): string => formOf(ctx).get('always_ask') ?? '';
-const uriIn = (form: URLSearchParams): string => form.get('redirect_uri') ?? '';
 
 /** An unchanged form needs no recent sign-in, and is not recorded. */
 const isUnchanged = ({ name, redirectUris }: TypedClient, client: OwnedClient): boolean =>

@@ -72,7 +72,7 @@ describe('an OAuth client that the operator transfers', () => {
     for (const [method, page, fields] of [
       ['edit', 'settings', { name: 'Stock Sync', redirect_uris: [client.redirectUri, uri] }],
       ['edit', 'links', links],
-      ['addRedirectUri', 'redirect-uris', { redirect_uri: uri }],
+      ['edit', 'redirect-uris', { redirect_uri: uri }],
       ['addSecret', 'rotate-secret', {}],
       ['suspend', 'delete', { confirm_name: 'Stock Sync' }],
     ] as const) {
