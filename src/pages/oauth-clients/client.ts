@@ -2,8 +2,8 @@
 import type { Context } from 'koa';
 import { message } from '../../base/message.ts';
 import { redirectsPeople } from '../../clients/client.ts';
-import type { ClientRequests } from '../../clients/client-requests.ts';
-import { formerSecretsOf, shownPeople } from '../../clients/client-row.ts';
+import type { ClientProblemGroup, ClientRequests } from '../../clients/client-requests.ts';
+import { formerSecretsOf, type OwnedClient, shownPeople } from '../../clients/client-row.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
@@ -20,31 +20,42 @@ export function clientPage(parts: {
     const client = ownClientOf(ctx);
     // Call `groups` before `head` counts the problems, because it also writes the requests that are still queued.
     const groups = await clientRequests.groups(client.id);
-    const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, 'overview'),
       notice: await kit.notices.take(ctx),
-      client: {
-        id: client.id,
-        created: toMoment(client.createdAt),
-        connectedPeople: message('oauth-clients.people-count', shownPeople(client.connectedPeople)),
-        lastUsed: momentOrNothing(client.lastUsedAt),
-        ownedSince: momentOrNothing(client.ownedSince),
-        formerSecrets: formerSecretsOf(client).length,
-        redirectUris: client.redirectUris,
-        verified: momentOrNothing(client.verifiedAt),
-        isForPeople: redirectsPeople(client.kind),
-      },
-      secretsUrl: urlOf(client, 'secrets'),
-      connectUrl: urlOf(client, 'connect'),
-      settingsUrl: urlOf(client, 'settings'),
-      problems: latest && {
-        url: urlOf(client, 'problems'),
-        latest: { error: latest.error, cause: latest.cause, last: toMoment(latest.at) },
-        others: others.length,
-      },
+      ...overviewOf(client, groups),
     });
   }
 
   return [get(CLIENT, ...own.page, show)];
+}
+
+export function overviewOf(client: OwnedClient, groups: readonly ClientProblemGroup[]) {
+  const [latest, ...others] = groups.filter(({ isMended }) => !isMended);
+  return {
+    client: {
+      id: client.id,
+      created: toMoment(client.createdAt),
+      connectedPeople: message('oauth-clients.people-count', shownPeople(client.connectedPeople)),
+      lastUsed: momentOrNothing(client.lastUsedAt),
+      /** When the client got its present owner; undefined for the first owner. */
+      ownedSince: momentOrNothing(client.ownedSince),
+      /** How many secrets a former owner may know. */
+      formerSecrets: formerSecretsOf(client).length,
+      redirectUris: client.redirectUris,
+      /** When the operator verified the client; undefined for a client that is not verified. */
+      verified: momentOrNothing(client.verifiedAt),
+      /** True if users approve the client. */
+      isForPeople: redirectsPeople(client.kind),
+    },
+    secretsUrl: urlOf(client, 'secrets'),
+    connectUrl: urlOf(client, 'connect'),
+    settingsUrl: urlOf(client, 'settings'),
+    /** Undefined if the client has no open problem. */
+    problems: latest && {
+      url: urlOf(client, 'problems'),
+      latest: { error: latest.error, cause: latest.cause, last: toMoment(latest.at) },
+      others: others.length,
+    },
+  };
 }

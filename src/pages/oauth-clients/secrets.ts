@@ -42,16 +42,12 @@ export function clientSecretsPage(parts: {
 
   async function draw(ctx: Context, { notice, problems }: Said, typed?: TypedNetworks): Promise<void> {
     const client = ownClientOf(ctx);
-    const count = client.secrets.filter(({ leakedAt }) => !leakedAt).length;
     await kit.render(ctx, 'oauth-client-secrets', {
       head: await own.head(ctx, 'secrets'),
       notice,
       problems,
       live: secretRowsOf(client, clock(), graceSeconds),
-      rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
-      removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
-      renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
-      renewed: momentOrNothing(client.renewedAt),
+      ...changesOf(client),
       networks: hasNetworks(client) ? networksView(client, await clientNetworks.list(client), typed) : undefined,
     });
   }
@@ -137,6 +133,20 @@ export function clientSecretsPage(parts: {
   });
 
   return [get(`${CLIENT}/secrets`, ...own.page, show), ...networks, ...rotating, ...removing];
+}
+
+/** What the page offers to do with the secrets. */
+export function changesOf(client: OwnedClient) {
+  const count = client.secrets.filter(({ leakedAt }) => !leakedAt).length;
+  return {
+    /** Undefined if the client has the maximum number of secrets. */
+    rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
+    /** Undefined if the client has only one secret, which cannot be removed. */
+    removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
+    /** The page to renew the client after a theft; undefined for a kind of client that cannot be renewed. */
+    renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
+    renewed: momentOrNothing(client.renewedAt),
+  };
 }
 
 export type NetworksView = ReturnType<typeof networksView>;
@@ -236,18 +246,7 @@ export function clientCreatedPage(parts: {
     const client = ownClientOf(ctx);
     const shown = await take(ctx);
     if (!shown) return showGone(ctx);
-    const { value: secret, isOfNewClient, isOnlyOne } = shown;
-    await kit.render(ctx, 'oauth-client-created', {
-      heading: message(isOfNewClient ? 'client-secret.new-client' : 'client-secret.new-secret'),
-      advice: isOfNewClient
-        ? message('client-secret.copy-now')
-        : message(isOnlyOne ? 'client-secret.switch-only' : 'client-secret.switch'),
-      name: client.name,
-      id: client.id,
-      secret,
-      environment: environmentAround(client, { issuer, api }, secret),
-      nextUrl: `${urlOf(client, 'connect')}?from=secret`,
-    });
+    await kit.render(ctx, 'oauth-client-created', shownOnce(client, shown, { issuer, api }));
   }
 
   const showGone = (ctx: Context): Promise<void> =>
@@ -260,3 +259,19 @@ export function clientCreatedPage(parts: {
 
   return [get(`${CLIENT}/created`, ...own.page, show)];
 }
+
+export const shownOnce = (
+  client: OwnedClient,
+  { value: secret, isOfNewClient, isOnlyOne }: ShownSecret,
+  served: Parameters<typeof environmentAround>[1],
+) => ({
+  heading: message(isOfNewClient ? 'client-secret.new-client' : 'client-secret.new-secret'),
+  advice: isOfNewClient
+    ? message('client-secret.copy-now')
+    : message(isOnlyOne ? 'client-secret.switch-only' : 'client-secret.switch'),
+  name: client.name,
+  id: client.id,
+  secret,
+  environment: environmentAround(client, served, secret),
+  nextUrl: `${urlOf(client, 'connect')}?from=secret`,
+});

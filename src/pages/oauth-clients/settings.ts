@@ -73,10 +73,7 @@ export function clientSettingsPage(parts: {
         head: await own.head(ctx, 'settings'),
         notice,
         form: clientFormView(typed, client, frame),
-        alwaysAsk: client.kind === 'confidential' ? client.alwaysAsks : undefined,
-        isAskedForOperator: client.asksForOperator,
-        linksUrl: `${urlOf(client)}/links`,
-        deleteUrl: `${urlOf(client)}/delete`,
+        ...choicesFor(client),
       });
     },
   };
@@ -128,6 +125,15 @@ export function clientSettingsPage(parts: {
 
   return [...settings, ...registering, ...asking];
 }
+
+export const choicesFor = (client: OwnedClient) => ({
+  /** True if users are asked for consent at each request; undefined for a kind of client without this choice. */
+  alwaysAsk: client.kind === 'confidential' ? client.alwaysAsks : undefined,
+  /** True if the operator has set `alwaysAsk`, so that the owner cannot change it. */
+  isAskedForOperator: client.asksForOperator,
+  linksUrl: `${urlOf(client)}/links`,
+  deleteUrl: `${urlOf(client)}/delete`,
+});
 
 const choiceIn = (ctx: Context): string => formOf(ctx).get('always_ask') ?? '';
 
