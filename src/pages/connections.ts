@@ -12,7 +12,6 @@ import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
-import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
 import { formRoutes } from './form-step.ts';
 import {
@@ -27,12 +26,11 @@ import {
   type TypedLimit,
   typedLimit,
 } from './forms/limit-form.ts';
-import { type ListFilter, type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
+import { type ListFilter, type ListForm, type ListView, listOf, urlWith, usualOrders } from './lists.ts';
 import { originInSession, requestOrigin } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
-import type { Sentence } from './view-data.ts';
 import { type DescribedStanding, describeStanding } from './words/client-standing.ts';
 import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
 import { describeExclusions, describeReached, type ReachedOrganization } from './words/reached.ts';
@@ -48,7 +46,7 @@ declare module './view-data.ts' {
       readonly organizations: number;
       readonly warehouses: number;
       readonly disconnectAllUrl: string;
-      /** How many apps were not used for 90 days, and the page that disconnects them; undefined if there are none. */
+      /** How many apps were not used for 90 days, and the list of them; undefined if there are none. */
       readonly unused: { readonly count: number; readonly url: string } | undefined;
     };
     readonly connection: ConnectionRow & {
@@ -74,8 +72,6 @@ declare module './view-data.ts' {
 type ConnectionRow = ReturnType<typeof rowOf>;
 
 const PATH = '/profile/connections';
-/** The form field with the ids of the apps that the page proposed to disconnect. */
-const SHOWN_FIELD = 'client_id';
 /** A user who disconnects more than so many apps at once must type their number, to confirm. */
 const MAX_UNTYPED = 10;
 /** The form field with the id of the organization whose button *Add* was pressed. */
@@ -122,7 +118,7 @@ export function connectionsPage(parts: {
       connections: rows.map((client) => rowOf(client, reach)),
       ...countReached(connected, reach),
       disconnectAllUrl: `${PATH}/disconnect-all`,
-      unused: unused > 0 ? { count: unused, url: `${PATH}/disconnect-unused` } : undefined,
+      unused: unused > 0 ? { count: unused, url: urlWith(PATH, { only: 'unused' }) } : undefined,
     });
   }
 
@@ -182,16 +178,14 @@ export function connectionsPage(parts: {
     },
   });
 
-  /** Returns routes that ask and then disconnect apps. @param whose selects the apps among those of the user */
-  const disconnecting = (
-    name: 'one' | 'all' | 'unused',
-    whose: (ctx: Context, all: readonly ConnectedClient[]) => readonly ConnectedClient[],
-  ): Route[] =>
+  /** Returns routes that ask and then disconnect one or all apps. */
+  const disconnecting = (name: 'one' | 'all'): Route[] =>
     endingRoutes<readonly ConnectedClient[]>(kit, {
-      path: name === 'one' ? `${PATH}/:id/disconnect` : `${PATH}/disconnect-${name}`,
+      path: name === 'one' ? `${PATH}/:id/disconnect` : `${PATH}/disconnect-all`,
       isUrgent: true,
       async find(ctx) {
-        const clients = whose(ctx, await connections.listOf(accountOf(ctx).id));
+        const all = await connections.listOf(accountOf(ctx).id);
+        const clients = name === 'all' ? all : all.filter(({ clientId }) => clientId === ctx.params.id);
         return clients.length > 0 ? clients : undefined;
       },
       ask: (_ctx, clients) => ({
@@ -201,36 +195,23 @@ export function connectionsPage(parts: {
           app: clients[0]?.name ?? '',
         }),
         consequences: [
-          ...(name === 'unused' ? [namesOf(clients)] : []),
           message(`connections.disconnect-${name}-effect`, { count: clients.length }),
           message(name === 'one' ? 'connections.can-ask-again' : 'connections.all-can-ask-again'),
         ],
-        fields: name === 'unused' ? clients.map(({ clientId }) => ({ name: SHOWN_FIELD, value: clientId })) : [],
         button: message(name === 'all' ? 'connections.disconnect-all' : 'connections.disconnect'),
         toType: clients.length > MAX_UNTYPED ? String(clients.length) : undefined,
       }),
       async end(ctx, clients) {
         const { id: accountId } = accountOf(ctx);
-        if (name === 'all') await disconnect({ accountId }, requestOrigin(ctx));
-        else for (const { clientId } of clients) await disconnect({ accountId, clientId }, requestOrigin(ctx));
+        const whose = name === 'all' ? { accountId } : { accountId, clientId: `${ctx.params.id}` };
+        await disconnect(whose, requestOrigin(ctx));
         return { said: message(`connections.${name}-disconnected`, { count: clients.length }) };
       },
       already: message(name === 'all' ? 'connections.all-disconnected' : `connections.${name}-already`),
       back: () => PATH,
     });
 
-  return [
-    get(PATH, kit.requireSignedIn, showAll),
-    ...disconnecting('all', (_ctx, all) => all),
-    ...disconnecting('unused', (ctx, all) => {
-      const unused = all.filter(unusedFilter(clock()).has);
-      // Disconnect only apps that the page has shown to the user.
-      const shown = ctx.method === 'POST' ? formOf(ctx).getAll(SHOWN_FIELD) : undefined;
-      return shown ? unused.filter(({ clientId }) => shown.includes(clientId)) : unused;
-    }),
-    ...limiting,
-    ...disconnecting('one', (ctx, all) => all.filter(({ clientId }) => clientId === ctx.params.id)),
-  ];
+  return [get(PATH, kit.requireSignedIn, showAll), ...disconnecting('all'), ...limiting, ...disconnecting('one')];
 }
 
 /** Adds a whole organization to the limit. Returns undefined if the user cannot access it, or if there is no limit. */
@@ -247,9 +228,6 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: usualOrders(({ connectedAt }) => connectedAt),
 };
-/** Makes a message of each name, which isolates the name with `bdi`, because it may be written from right to left. */
-const namesOf = (clients: readonly ConnectedClient[]): Sentence =>
-  clients.flatMap(({ name }, index) => [...(index === 0 ? [] : [', ']), message('connections.app', { app: name })]);
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
   name: 'unused',
   label: message('lists.unused'),

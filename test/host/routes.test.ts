@@ -156,7 +156,6 @@ describe('routes', () => {
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
       'POST /profile/oauth-clients/:id/test',
       'POST /profile/connections/disconnect-all',
-      'POST /profile/connections/disconnect-unused',
       'POST /profile/connections/:id/disconnect',
       'POST /profile/security/password',
       'POST /profile/security/password/reset',
