@@ -9,58 +9,32 @@ import { displayName } from '../accounts/display-name.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Message, message, type Text } from '../base/message.ts';
+import { message, type Text } from '../base/message.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
 import { formRoutes, type Said } from './form-step.ts';
 import { describeLimit, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
-import { type ListChoice, type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
+import { type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
 import { originInSession, requestOrigin } from './page.ts';
 import type { PageKit } from './page-kit.ts';
 import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
-import { type Moment, momentOrNothing, toMoment } from './words/moment.ts';
+import { momentOrNothing, toMoment } from './words/moment.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'api-keys': {
       readonly notice: Text | undefined;
-      readonly keys: readonly ApiKeyRow[];
+      readonly keys: readonly (ReturnType<typeof rowOf> & { readonly isExpired: boolean })[];
       readonly list: ListView;
       /** The maximum number of keys per user. */
       readonly limit: number;
       /** Undefined if the user has the maximum number of keys. */
-      readonly form: ApiKeyForm | undefined;
+      readonly form: ReturnType<typeof formWith> | undefined;
     };
   }
-}
-
-interface ApiKeyRow {
-  readonly name: string;
-  /** The beginning and the end of the key, as in `gate_key_…x7Qa`. */
-  readonly masked: string;
-  readonly created: Moment;
-  /** Undefined for a key that does not expire. */
-  readonly expires: Moment | undefined;
-  readonly isExpired: boolean;
-  /** Undefined for a key that was never used. */
-  readonly lastUsed: Moment | undefined;
-  /** Undefined for a key without a limit. */
-  readonly limit: Message | undefined;
-  readonly limitUrl: string;
-  readonly revokeUrl: string;
-}
-
-interface ApiKeyForm {
-  readonly action: string;
-  /** A hidden value that is unique to each rendered form. */
-  readonly creationKey: string;
-  readonly name: string;
-  readonly expiries: readonly ListChoice[];
-  readonly limit: LimitFields;
-  readonly problems: readonly FormProblem[];
 }
 
 const PATH = '/profile/api-keys';
@@ -95,20 +69,9 @@ export function apiKeysPage(parts: {
   const { apiKeysPerPerson: maxOfUser, apiKeyDays: maxDays } = parts.limits;
   const lifetimes = lifetimesWithin(maxDays).map(String);
   const usual = lifetimes.slice(0, 2).at(-1) ?? null;
+  const expiries = [...lifetimes, ...(maxDays > 0 ? [] : [NO_EXPIRY])];
 
   const isExpired = ({ expiresAt }: ApiKey): boolean => expiresAt !== null && expiresAt.getTime() <= clock();
-
-  const rowOf = (key: ApiKey, reached: readonly Organization[]): ApiKeyRow => ({
-    name: key.name,
-    masked: `gate_key_…${key.lastFour}`,
-    created: toMoment(key.createdAt),
-    expires: momentOrNothing(key.expiresAt),
-    isExpired: isExpired(key),
-    lastUsed: momentOrNothing(key.lastUsedAt),
-    limit: isLimited(key) ? describeLimit(key, reached) : undefined,
-    limitUrl: `${PATH}/${key.id}/limit`,
-    revokeUrl: `${PATH}/${key.id}/revoke`,
-  });
 
   async function draw(ctx: Context, typed: Typed, { notice, problems }: Said): Promise<void> {
     const accountId = accountOf(ctx).id;
@@ -124,26 +87,11 @@ export function apiKeysPage(parts: {
     });
     await kit.render(ctx, 'api-keys', {
       notice,
-      keys: rows.map((key) => rowOf(key, reached)),
+      keys: rows.map((key) => ({ ...rowOf(key, reached), isExpired: isExpired(key) })),
       list,
       limit: maxOfUser,
-      form: hasRoom || problems.length > 0 ? formWith(typed, limits, problems) : undefined,
+      form: hasRoom || problems.length > 0 ? formWith(typed, expiries, limits, problems) : undefined,
     });
-  }
-
-  function formWith(typed: Typed, limits: LimitFields, problems: readonly FormProblem[]): ApiKeyForm {
-    return {
-      action: PATH,
-      creationKey: newCreationKey(),
-      limit: limits,
-      name: typed.name,
-      expiries: [...lifetimes, ...(maxDays > 0 ? [] : [NO_EXPIRY])].map((value) => ({
-        value,
-        label: value === NO_EXPIRY ? message('api-keys.no-expiry') : message('api-keys.days', { days: Number(value) }),
-        isChosen: value === typed.expiresInDays,
-      })),
-      problems: limits.problem ? [...problems, { message: limits.problem }] : problems,
-    };
   }
 
   const creating = formRoutes<Typed>(kit, {
@@ -226,6 +174,40 @@ export function apiKeysPage(parts: {
 
   return [...creating, get(`${PATH}/created`, kit.requireSignedIn, showCreated), ...revoking];
 }
+
+const rowOf = (key: ApiKey, reached: readonly Organization[]) => ({
+  name: key.name,
+  /** The beginning and the end of the key, as in `gate_key_…x7Qa`. */
+  masked: `gate_key_…${key.lastFour}`,
+  created: toMoment(key.createdAt),
+  /** Undefined for a key that does not expire. */
+  expires: momentOrNothing(key.expiresAt),
+  /** Undefined for a key that was never used. */
+  lastUsed: momentOrNothing(key.lastUsedAt),
+  /** Undefined for a key without a limit. */
+  limit: isLimited(key) ? describeLimit(key, reached) : undefined,
+  limitUrl: `${PATH}/${key.id}/limit`,
+  revokeUrl: `${PATH}/${key.id}/revoke`,
+});
+
+const formWith = (
+  { name, expiresInDays }: Typed,
+  expiries: readonly string[],
+  limit: LimitFields,
+  problems: readonly FormProblem[],
+) => ({
+  action: PATH,
+  /** A hidden value that is unique to each rendered form. */
+  creationKey: newCreationKey(),
+  limit,
+  name,
+  expiries: expiries.map((value) => ({
+    value,
+    label: value === NO_EXPIRY ? message('api-keys.no-expiry') : message('api-keys.days', { days: Number(value) }),
+    isChosen: value === expiresInDays,
+  })),
+  problems: limit.problem ? [...problems, { message: limit.problem }] : problems,
+});
 
 /** Returns undefined for a key without expiry, and NaN if the input is not a number of days. */
 function daysFrom(entered: string | null): number | undefined {
