@@ -31,10 +31,8 @@ export function createClientRegistry(parts: {
   readonly clock: Clock;
   /** Absent if this registry creates only clients for the service's own use. */
   readonly checks?: ClientChecks;
-  /** The operator who runs this command; absent in the service. */
-  readonly operator?: string | undefined;
 }) {
-  const { database, changes, clock, checks, operator } = parts;
+  const { database, changes, clock, checks } = parts;
   const cache = createCache<Client | undefined>({
     changes,
     clock,
@@ -130,12 +128,7 @@ export function createClientRegistry(parts: {
       change(id, 'suspended_at = coalesce(suspended_at, $2)', [], inTransaction),
 
     verify: (id: string, isVerified: boolean, inTransaction?: InTransaction): Promise<Client> =>
-      change(
-        id,
-        'verified_at = $3, verified_by = $4',
-        isVerified ? [new Date(clock()), operator ?? null] : [null, null],
-        inTransaction,
-      ),
+      change(id, 'verified_at = $3', [isVerified ? new Date(clock()) : null], inTransaction),
 
     /**
      * Sets whether users must approve each request, even if they have approved the client before.

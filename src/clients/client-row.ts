@@ -16,7 +16,6 @@ export const SELECT_CLIENTS = `
     c.ending_since AS "endingSince", c.renewed_at AS "renewedAt", c.leaked_secrets AS "leakedSecrets",
     c.allowed_networks AS "allowedNetworks",
     c.verified_at IS NOT NULL AS "isVerified", c.verified_at AS "verifiedAt",
-    CASE WHEN c.verified_at IS NOT NULL THEN c.verified_by END AS "verifiedBy",
     json_build_object('homepage', c.homepage_url, 'support', c.support_url, 'privacy', c.privacy_url) AS links,
     (SELECT coalesce(json_agg(json_build_object('id', s.id, 'hash', s.secret_hash, 'lastFour', s.last_four,
           'createdAt', s.created_at, 'lastUsedAt', s.last_used_at, 'leakedAt', s.leaked_at,

@@ -39,7 +39,6 @@ export interface Client {
   /** True if the operator has checked the client since its last change. */
   readonly isVerified: boolean;
   readonly verifiedAt?: Date;
-  readonly verifiedBy?: string;
   readonly createdAt: Date;
   /** Absent if never used. When read from the database, accurate to a few minutes; a cached value may be older. */
   readonly lastUsedAt?: Date;

@@ -61,7 +61,7 @@ export function createCommonRegistries(parts: {
     withdrawApprovals,
     forgetClientBlocks: access.clientBlocks.forget,
   };
-  const clients = createClientRegistry({ database, changes, clock, checks, operator: parts.by?.operator });
+  const clients = createClientRegistry({ database, changes, clock, checks });
   const connections = createConnections({ ...parts, people });
   const activity = createActivity(parts);
   const apiKeys = createApiKeys({ ...parts, people, activity });

@@ -76,7 +76,7 @@ function clientText(client: Client): string {
     ['Kind', client.isNative ? `${client.kind}, native` : client.kind],
     ['Owner', client.ownerName ?? 'provided by the operator'],
     ['State', stateOf(client)],
-    ['Verified', verifiedText(client)],
+    ['Verified', client.verifiedAt?.toISOString() ?? 'no'],
     ...(client.alwaysAsks ? [['Approval', `asked for each request, set by the ${askedBy(client)}`]] : []),
     ['Created', client.createdAt.toISOString()],
     ...(client.renewedAt ? [['Renewed', client.renewedAt.toISOString()]] : []),
@@ -98,10 +98,6 @@ const askedBy = ({ asksForOperator }: Client): 'operator' | 'owner' => (asksForO
 
 const UNFINISHED = 'if no `revoke --client` is running, run it again to finish it';
 
-function verifiedText({ verifiedAt, verifiedBy = 'the operator' }: Client): string {
-  return verifiedAt ? `by ${verifiedBy}, ${verifiedAt.toISOString()}` : 'no';
-}
-
 /** Leaves out the hashes of the client's secrets. */
 export const clientValue = (client: Client) => ({
   id: client.id,
@@ -115,7 +111,6 @@ export const clientValue = (client: Client) => ({
   suspended: client.isSuspended,
   verified: client.isVerified,
   verified_at: client.verifiedAt ?? null,
-  verified_by: client.verifiedBy ?? null,
   links: client.links,
   always_ask: client.alwaysAsks,
   always_ask_by: client.alwaysAsks ? askedBy(client) : null,

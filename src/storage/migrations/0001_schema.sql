@@ -103,8 +103,7 @@ create table clients (
   homepage_url text, support_url text, privacy_url text,
   created_at timestamptz not null, updated_at timestamptz not null,
   suspended_at timestamptz, last_used_at timestamptz,
-  -- When, and by which operator, the client was verified. A change of the client clears the time.
-  verified_at timestamptz, verified_by text,
+  verified_at timestamptz, -- When the operator verified the client. A change of the client clears it.
   -- Access tokens and codes of an earlier generation are refused, and refresh tokens need a secret of this generation.
   generation integer not null default 0,
   renewed_at timestamptz, -- When the client was last renewed: all its secrets are newer.
