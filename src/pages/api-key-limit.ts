@@ -5,9 +5,9 @@ import { NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { ApiKey } from '../accounts/api-keys/api-key.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { Clock } from '../base/clock.ts';
-import { message, type Text } from '../base/message.ts';
+import { message } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
-import { formRoutes } from './form-step.ts';
+import { formRoutes, type Said } from './form-step.ts';
 import { checkLimit, LIMITED, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
 import { originInSession } from './page.ts';
 import type { PageKit } from './page-kit.ts';
@@ -17,11 +17,9 @@ import { describeReached, type ReachedOrganization } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
-    readonly 'api-key-limit': {
+    readonly 'api-key-limit': Said & {
       readonly name: string;
       readonly masked: string;
-      readonly notice: Text | undefined;
-      readonly problems: readonly FormProblem[];
       readonly organizations: readonly ReachedOrganization[];
       /** The names of the user's organizations that allow no API keys. */
       readonly refusing: readonly string[];
@@ -63,7 +61,7 @@ export function apiKeyLimitPage(parts: {
       return { limit: typedLimit(form, await access.accessOf({ accountId: accountOf(ctx).id }), clock()) };
     },
     stored: () => ({ limit: undefined }),
-    async draw(ctx, typed, { notice, problems }) {
+    async draw(ctx, typed, said) {
       const key = ownKeys.get(ctx);
       const { accountId, places, isReadOnly } = key;
       const [all, allowing, reached] = await Promise.all([
@@ -77,8 +75,7 @@ export function apiKeyLimitPage(parts: {
       await kit.render(ctx, 'api-key-limit', {
         name: key.name,
         masked: `gate_key_…${key.lastFour}`,
-        notice,
-        problems,
+        ...said,
         organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
         refusing: refusing.map(({ name }) => name),
         form: { ...form, isOpen: true },

@@ -13,7 +13,7 @@ import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
 import { endingRoutes } from './ending.ts';
-import { formRoutes } from './form-step.ts';
+import { formRoutes, type Said } from './form-step.ts';
 import {
   checkLimit,
   describeLimit,
@@ -49,24 +49,24 @@ declare module './view-data.ts' {
       /** How many apps were not used for 90 days, and the list of them; undefined if there are none. */
       readonly unused: { readonly count: number; readonly url: string } | undefined;
     };
-    readonly connection: ConnectionRow & {
-      /** The time of the latest approval; undefined if the user has approved the client only once. */
-      readonly approved: Moment | undefined;
-      /** Undefined if the client still belongs to its first owner. */
-      readonly ownedSince: Moment | undefined;
-      readonly organizations: readonly ReachedOrganization[];
-      readonly notice: Text | undefined;
-      readonly problems: readonly FormProblem[];
-      /** The user's organizations to which the limit gives no access. */
-      readonly outside: readonly { readonly id: string; readonly name: string }[];
-      /** How many of the chosen organizations and warehouses the user can no longer access. */
-      readonly gone: number;
-      readonly form: LimitFields;
-      readonly limitUrl: string;
-      /** Undefined if the client has just been deleted. */
-      readonly standing: DescribedStanding | undefined;
-    };
+    readonly connection: ConnectionView;
   }
+}
+
+interface ConnectionView extends ConnectionRow, Said {
+  /** The time of the latest approval; undefined if the user has approved the client only once. */
+  readonly approved: Moment | undefined;
+  /** Undefined if the client still belongs to its first owner. */
+  readonly ownedSince: Moment | undefined;
+  readonly organizations: readonly ReachedOrganization[];
+  /** The user's organizations to which the limit gives no access. */
+  readonly outside: readonly { readonly id: string; readonly name: string }[];
+  /** How many of the chosen organizations and warehouses the user can no longer access. */
+  readonly gone: number;
+  readonly form: LimitFields;
+  readonly limitUrl: string;
+  /** Undefined if the client has just been deleted. */
+  readonly standing: DescribedStanding | undefined;
 }
 
 type ConnectionRow = ReturnType<typeof rowOf>;
@@ -141,7 +141,7 @@ export function connectionsPage(parts: {
       return { limit: added === null ? typedLimit(form, all, clock()) : withPlace(limit, added, all) };
     },
     stored: () => ({}),
-    async draw(ctx, typed, { notice, problems }) {
+    async draw(ctx, typed, said) {
       const client = ownConnections.get(ctx);
       const [reach, standing] = await Promise.all([
         reachOf(ctx, [client]),
@@ -155,8 +155,7 @@ export function connectionsPage(parts: {
         approved: approvedAt > connectedAt ? toMoment(approvedAt) : undefined,
         ownedSince: momentOrNothing(client.ownedSince),
         organizations: organizations.map((one) => describeReached(one, kit.rightsInWords(ctx))),
-        notice,
-        problems,
+        ...said,
         outside: organizationsOutside(reach.all, limit).map(({ id, name }) => ({ id, name })),
         gone: limit.places?.filter((id) => !places.has(id)).length ?? 0,
         form: limitFields(reach.all, typed.limit ?? limit, { now: clock(), hasEnd: true, stored: limit }),

@@ -135,11 +135,11 @@ describe('routes', () => {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;
     }
     expect(counts).to.deep.equal({
-      requireSignedIn: 91,
-      requireFormToken: 38,
-      requireOwnForm: 38,
+      requireSignedIn: 89,
+      requireFormToken: 37,
+      requireOwnForm: 37,
       requireRecentSignIn: 31,
-      requireSubject: 28,
+      requireSubject: 26,
       requireOwnClient: 29,
       requireAdmin: 15,
       requireAnotherSecret: 2,

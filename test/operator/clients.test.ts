@@ -229,7 +229,7 @@ describe('operator clients', () => {
     await records();
     const again = await run(`${transfer} --to-operator`);
     expect(again).to.include({ exitCode: 0 });
-    expect(again.output).to.match(/Verified +by .*Nothing changed: same owner\./s);
+    expect(again.output).to.match(/Verified +20.*Nothing changed: same owner\./s);
     expect(await records()).to.deep.equal([]);
     // Other tests add clients with this name, which a verified client reserves.
     await value(`clients update ${app.id} --unverified`);

@@ -1,21 +1,19 @@
 /** `/profile/oauth-clients/:id/links`: the links of a client, which the consent page shows. */
-import { type Message, message, type Text } from '../../base/message.ts';
+import { type Message, message } from '../../base/message.ts';
 import { type ClientLinks, isSameLinks, LINKS, type LinkKind, normalizeLinks } from '../../clients/client.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { checkLinks } from '../../clients/client-rules.ts';
-import { formRoutes, problemText } from '../form-step.ts';
+import { formRoutes, problemText, type Said } from '../form-step.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly 'oauth-client-links': {
+    readonly 'oauth-client-links': Said & {
       readonly client: { readonly name: string; readonly url: string };
-      readonly notice: Text | undefined;
       readonly isVerified: boolean;
       readonly action: string;
-      readonly problems: readonly FormProblem[];
       readonly fields: readonly {
         readonly name: string;
         readonly label: Message;
@@ -44,14 +42,13 @@ export function clientLinksPage(parts: {
     isForEverybody: false,
     read: (form) => Object.fromEntries(LINKS.map((kind) => [kind, form.get(fieldName(kind)) ?? ''])),
     stored: (ctx) => ownClientOf(ctx).links,
-    async draw(ctx, typed, { notice, problems }) {
+    async draw(ctx, typed, said) {
       const client = ownClientOf(ctx);
       await kit.render(ctx, 'oauth-client-links', {
         client: { name: client.name, url: urlOf(client) },
-        notice,
+        ...said,
         isVerified: client.isVerified,
         action: ctx.path,
-        problems,
         fields: LINKS.map((kind) => ({
           name: fieldName(kind),
           label: labelOf(kind),

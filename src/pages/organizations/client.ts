@@ -39,7 +39,7 @@ import {
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly 'organization-client': {
+    readonly 'organization-client': Said & {
       readonly name: string;
       readonly tile: Tile;
       readonly marks: ReachRow['marks'];
@@ -67,8 +67,6 @@ declare module '../view-data.ts' {
         | undefined;
       /** Blocks or unblocks the client in the whole organization. */
       readonly block: ReachRow['action'];
-      readonly notice: Text | undefined;
-      readonly problems: readonly FormProblem[];
     };
   }
 }
@@ -126,7 +124,7 @@ export function clientRoutes(parts: {
     return clients.find(({ kind }) => kind !== 'machine') ?? ctx.throw(404, 'no such client here');
   }
 
-  async function draw(ctx: Context, { sentence }: Typed, { notice, problems }: Said): Promise<void> {
+  async function draw(ctx: Context, { sentence }: Typed, said: Said): Promise<void> {
     const client = await clientIn(ctx);
     const { organization } = actor(ctx);
     const accountId = accountOf(ctx).id;
@@ -148,6 +146,7 @@ export function clientRoutes(parts: {
     const everywhere = message('organization-client.block-everywhere', { organization: organization.name });
     const isOpen = client.state === 'waiting' || client.state === 'declined';
     await kit.render(ctx, 'organization-client', {
+      ...said,
       name: shown.name,
       tile: tileOf(shown),
       marks: suspended(client),
@@ -168,8 +167,6 @@ export function clientRoutes(parts: {
         ? { action: ctx.path, shown: marks.of(organization.id, [shown]), sentence, maxLength: MAX_SENTENCE_LENGTH }
         : undefined,
       block: isOpen ? undefined : blockAction(client, { warehouse: undefined, url }, everywhere),
-      notice,
-      problems,
     });
   }
 

@@ -4,7 +4,7 @@ import type { ApprovableClient, ClientStandings } from '../../authorizations/cli
 import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
 import { allOf, isUndecided, type OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient } from '../../authorizations/reaching.ts';
-import { type Message, message, type Text } from '../../base/message.ts';
+import { type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formRoutes, type Said } from '../form-step.ts';
 import { collator, containsText } from '../lists.ts';
@@ -16,12 +16,10 @@ import { MAX_NAMES, makerOf, through } from './reach-parts.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly 'organization-policy': {
+    readonly 'organization-policy': Said & {
       readonly name: string;
       readonly url: string;
       readonly action: string;
-      readonly notice: Text | undefined;
-      readonly problems: readonly FormProblem[];
       readonly asksFirst: boolean;
       readonly allowsApiKeys: boolean;
       /** Fingerprints of `clients` and `others`. A client can be approved only if its fingerprint is still the same. */

@@ -4,7 +4,7 @@ import { describeBrowser } from '../../accounts/browser-names.ts';
 import { displayName } from '../../accounts/display-name.ts';
 import type { Passkey } from '../../accounts/passkeys/passkey.ts';
 import { MAX_PASSKEYS, type Passkeys } from '../../accounts/passkeys/passkeys.ts';
-import { isMessage, type Message, message, type Text } from '../../base/message.ts';
+import { isMessage, type Message, message } from '../../base/message.ts';
 import { holdsSecret } from '../../base/random-id.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
@@ -17,7 +17,6 @@ import { PASSKEY_OPTIONS, type PasskeySignIns } from '../sign-in/passkey-sign-in
 import { isPaused } from '../sign-in/password-check.ts';
 import type { ContinueIfSatisfied } from '../sign-in/sign-in-policy.ts';
 import { accountOf, typedOf } from '../signed-in.ts';
-import type { FormProblem } from '../view-data.ts';
 import { momentOrNothing, toMoment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
@@ -27,11 +26,9 @@ declare module '../view-data.ts' {
 }
 
 /** The data of the page on which a user creates or renames a passkey. */
-interface PasskeyView {
+interface PasskeyView extends Said {
   readonly heading: Message;
-  readonly notice: Text | undefined;
   readonly name: string;
-  readonly problems: readonly FormProblem[];
   readonly action: string;
   /** The URL from which the page's script fetches the creation options; absent for an existing passkey. */
   readonly optionsUrl?: string;

@@ -6,7 +6,7 @@ import type { PasswordChanges } from '../../accounts/password-links/password-cha
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { Connections } from '../../authorizations/connections.ts';
 import { type Disconnect, endConnections } from '../../authorizations/endings.ts';
-import { isMessage, type Message, message, type Text } from '../../base/message.ts';
+import { isMessage, type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
 import { type Answer, formRoutes, problemOf, type Said } from '../form-step.ts';
@@ -21,29 +21,26 @@ import type { SignInMethodsPart } from './sign-in-methods.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly security: SessionsView & {
-      readonly notice: Text | undefined;
-      readonly problems: readonly FormProblem[];
-      readonly email: string;
-      readonly methods: MethodsView['methods'];
-      /** Undefined if the service does not offer passkeys. */
-      readonly passkeys: MethodsView['passkeys'];
-      /** Mails that the user can switch off; undefined if the service sends no mail. */
-      readonly mail:
-        | readonly { readonly value: UnwantedMail; readonly label: Message; readonly isWanted: boolean }[]
-        | undefined;
-      readonly mailUrl: string;
-      readonly changePasswordUrl: string;
-      readonly signOutEverywhereUrl: string;
-      /** How many connections the user has, which a change of the password can also end. */
-      readonly connections: number;
-      readonly isEndingConnections: boolean;
-    };
+    readonly security: SecurityView;
   }
 }
 
-type SessionsView = Awaited<ReturnType<SessionsSection['view']>>;
-type MethodsView = Awaited<ReturnType<SignInMethodsPart['view']>>;
+interface SecurityView
+  extends Awaited<ReturnType<SessionsSection['view']>>,
+    Awaited<ReturnType<SignInMethodsPart['view']>>,
+    Said {
+  readonly email: string;
+  /** Mails that the user can switch off; undefined if the service sends no mail. */
+  readonly mail:
+    | readonly { readonly value: UnwantedMail; readonly label: Message; readonly isWanted: boolean }[]
+    | undefined;
+  readonly mailUrl: string;
+  readonly changePasswordUrl: string;
+  readonly signOutEverywhereUrl: string;
+  /** How many connections the user has, which a change of the password can also end. */
+  readonly connections: number;
+  readonly isEndingConnections: boolean;
+}
 
 const PASSWORD = `${SECURITY}/password`;
 const MAIL = `${SECURITY}/mail`;
