@@ -138,7 +138,9 @@ describe('the page of connections', () => {
       .to.include('Route Planner')
       .and.not.include('Stock Reports');
     // A new approval is wanted, whenever the app was used before.
-    await on.service.database.query('UPDATE connections SET approved_at = now() WHERE client_id = $1', [confidential.id]);
+    await on.service.database.query('UPDATE connections SET approved_at = now() WHERE client_id = $1', [
+      confidential.id,
+    ]);
     expect(await textAt(PATH)).to.not.include(UNUSED);
   });
 
