@@ -92,7 +92,7 @@ describe('the settings file', () => {
       'storage.redis_url': ['redis://*.x', 'redis://host:0'],
       'mail.smtp_url': ['smtp://*.x', 'smtp://mail:0'],
       'api.graphql_url': ['https://*.x/graphql'],
-      'api.example_query': ['{', 'hello', '{ }', '{ a(b: "}" }'],
+      'api.example_query': ['', ' '],
     };
     for (const [name, values] of Object.entries(refused)) {
       for (const value of values) {
@@ -102,10 +102,6 @@ describe('the settings file', () => {
     for (const id of ['wh_0123456789abcdef', 'org_0123456789abcde', 'org_ 123456789abcdef', 7]) {
       const yaml = `api: { test_organizations: [org_0123456789abcdef, ${JSON.stringify(id)}] }`;
       expect(pathsOf(yaml)).to.deep.equal(['api.test_organizations.1']);
-    }
-    for (const query of ['{ a(b: "}") { c } }', 'query Q($a: Int) { b(a: $a) }', '{ a # }\n}']) {
-      const { api } = settingsOf(`api: { graphql_url: "https://a.example/", example_query: ${JSON.stringify(query)} }`);
-      expect(api?.exampleQuery).to.equal(query);
     }
   });
 

@@ -108,7 +108,7 @@ const REFUSED: readonly Refused[] = [
     'api.test_organizations.0',
     '`organizations list`',
   ],
-  ['api: {example_query: "{"}', 'api.example_query', '`"{ organizations { name } }"`'],
+  ['api: {example_query: ""}', 'api.example_query', '`"{ organizations { name } }"`'],
   ['brand: {colour: green}', 'brand.colour', '`"#0b5cad"`'],
   ['brand: {colour: "#ffff00"}', 'brand.colour', '`"#707000"`'],
   ['brand: {name: ""}', 'brand.name', '`Acme`'],

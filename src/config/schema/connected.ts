@@ -146,7 +146,7 @@ export const api = section('The GraphQL API that accepts the tokens.', {
     },
   ),
   example_query: reloadable(
-    text({ accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' }, isQuery).default('{__typename}'),
+    text({ accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' }).default('{__typename}'),
     {
       about:
         'The query that the test and the sample programs send. Choose one that every ' +
@@ -166,20 +166,6 @@ export const api = section('The GraphQL API that accepts the tokens.', {
     },
   ),
 });
-
-/** True if brackets are balanced and not empty: typing errors in a query mostly break these. */
-function isQuery(query: string): boolean {
-  const bare = query.replace(/"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*/g, '');
-  const open: string[] = [];
-  for (const [bracket] of bare.matchAll(/[{}()[\]]/g)) {
-    const closes = PAIRS[bracket];
-    if (closes === undefined) open.push(bracket);
-    else if (open.pop() !== closes) return false;
-  }
-  return open.length === 0 && /^\s*(?:(?:query|fragment|mutation|subscription)\b[^{]*)?\{\s*[^}\s]/.test(bare);
-}
-
-const PAIRS: Readonly<Record<string, string>> = { '}': '{', ')': '(', ']': '[' };
 
 /** Requires TLS or loopback, because access tokens are sent there (RFC 6750 §5.3). */
 function isApiUrl(url: string): boolean {
