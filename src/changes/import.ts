@@ -140,8 +140,7 @@ export function createImporter(parts: {
   }
 
   return {
-    /** @param startedBy the operator, the process and the machine */
-    begin: (startedBy: string): Promise<Run> => beginRun(database, startedBy),
+    begin: (): Promise<Run> => beginRun(database),
 
     /**
      * Stores the lines of the file until the run is disposed.

@@ -8,13 +8,6 @@ import { Refusal } from '../base/refusal.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 
-/** An import that writes. It is shown to an operator whose own import must wait. */
-export interface WritingRun {
-  readonly startedAt: Date;
-  /** Operator, process and machine. */
-  readonly startedBy: string;
-}
-
 /** A running import, whose lines are stored until it is disposed. */
 export interface Run extends AsyncDisposable {
   /** `imp_` and 16 random characters. The audit entries of the import contain this id. */
@@ -23,9 +16,9 @@ export interface Run extends AsyncDisposable {
   readonly startedAt: Date;
   /**
    * Waits until no other import writes, and keeps others from writing.
-   * @param onWait called once for each import that must end first
+   * @param onWait called once, if another import must end first
    */
-  takeTurn(onWait?: (writing: WritingRun) => void): Promise<void>;
+  takeTurn(onWait?: () => void): Promise<void>;
   /**
    * Keeps the run and its lines until the transaction `tx` ends.
    * @throws RunLost
@@ -54,12 +47,12 @@ const DELETED_AT_ONCE = 5_000;
 // Use the database's clock: the clocks of two machines may differ by more than the expiry.
 const EXPIRES_AT = `clock_timestamp() + interval '${EXPIRY_SECONDS} seconds'`;
 
-export async function beginRun(database: Database, startedBy: string): Promise<Run> {
+export async function beginRun(database: Database): Promise<Run> {
   const id = randomId('imp_', 16);
   const [run] = await database.query<{ startedAt: Date }>(
-    `INSERT INTO import_runs (id, writes, started_by, started_at, expires_at)
-      VALUES ($1, false, $2, clock_timestamp(), ${EXPIRES_AT}) RETURNING started_at AS "startedAt"`,
-    [id, startedBy],
+    `INSERT INTO import_runs (id, writes, started_at, expires_at)
+      VALUES ($1, false, clock_timestamp(), ${EXPIRES_AT}) RETURNING started_at AS "startedAt"`,
+    [id],
   );
   const renew = (): Promise<unknown> =>
     database.query(`UPDATE import_runs SET expires_at = ${EXPIRES_AT} WHERE id = $1`, [id]);
@@ -71,14 +64,10 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
     startedAt: run?.startedAt ?? new Date(Number.NaN),
 
     async takeTurn(onWait) {
-      let waitsFor: number | undefined;
-      for (;;) {
-        const writing = await findWriting(database);
-        if (writing === undefined && (await tryToTakeTurn(database, id))) return;
-        if (writing !== undefined) {
-          if (writing.startedAt.getTime() !== waitsFor) onWait?.(writing);
-          waitsFor = writing.startedAt.getTime();
-        }
+      let isWaiting = false;
+      while ((await isWriting(database)) || !(await tryToTakeTurn(database, id))) {
+        if (!isWaiting) onWait?.();
+        isWaiting = true;
         await delay(POLL_MS);
       }
     },
@@ -101,12 +90,9 @@ export async function beginRun(database: Database, startedBy: string): Promise<R
   };
 }
 
-async function findWriting(database: Queries): Promise<WritingRun | undefined> {
-  const [row] = await database.query<WritingRun>(
-    `SELECT started_at AS "startedAt", started_by AS "startedBy" FROM import_runs
-      WHERE writes AND expires_at > clock_timestamp()`,
-  );
-  return row;
+async function isWriting(database: Queries): Promise<boolean> {
+  const running = 'SELECT FROM import_runs WHERE writes AND expires_at > clock_timestamp()';
+  return (await database.query(running)).length > 0;
 }
 
 /** @returns false if another import was first */

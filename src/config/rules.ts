@@ -5,7 +5,6 @@ import type { ConfigurationProblem } from './problems.ts';
 import { NO_DATA_DIRECTORY } from './schema/connected.ts';
 import type { SettingsFile } from './schema/schema.ts';
 import type { SettingsWithoutSecrets } from './settings.ts';
-import { hasIgnoredParameter } from './urls.ts';
 import { locationOf, shown, valueAt } from './validate.ts';
 
 /** The validated file, and the settings derived from it. */
@@ -192,12 +191,6 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
     remedy: 'write a number that is at least limits.sign_in_failures',
   },
   {
-    setting: 'storage.database_url',
-    isBroken: ({ values: { storage } }) => hasIgnoredParameter(storage.database_url),
-    message: 'has a parameter that has no effect: the driver of Node takes fewer than libpq',
-    remedy: 'remove it; connections and timeouts are settings of storage, and limits belong to the role',
-  },
-  {
     setting: 'mail.from',
     isBroken: ({ values: { mail } }) => mail.from !== undefined && mail.smtp_url === undefined,
     message: 'has no effect: mail.smtp_url is not set, so no mail is sent',
@@ -221,21 +214,5 @@ const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
       (signIn.providers ?? []).some(({ match, scopes }) => match === 'verified_email' && !scopes.includes('email')),
     message: 'has a provider without the scope `email`, but accounts are found by email address',
     remedy: 'add `email` to its `scopes`',
-  },
-  {
-    setting: 'sign_in.providers',
-    isBroken: ({ values: { sign_in: signIn } }) => {
-      const labels = (signIn.providers ?? []).map(({ label }) => label);
-      return new Set(labels).size < labels.length;
-    },
-    message: 'has two providers with the same label: people cannot tell the buttons apart',
-    remedy: 'give each provider its own label',
-  },
-  {
-    setting: 'sign_in.providers',
-    isBroken: ({ values: { sign_in: signIn } }) =>
-      (signIn.providers ?? []).some(({ match, account_claim: claim }) => match !== 'external_id' && claim !== 'sub'),
-    message: 'has an `account_claim` without effect: it is only used with `match: external_id`',
-    remedy: 'write `match: external_id` for that provider, or remove its `account_claim`',
   },
 ];

@@ -85,7 +85,7 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
     const { line, col } = lines.linePos(beginningOf(error, document));
     // Some messages end with the text that was not understood, which may be a password.
     const message = `is not YAML: ${error.message.split(': ', 1)}`;
-    throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error, document, lines) });
+    throw problem({ path: `${file}, line ${line}, column ${col}`, message, remedy: remedyOf(error) });
   }
   // Keep a number such as `08080` as text, so that it is refused where a number is expected.
   visit(document, {
@@ -117,26 +117,15 @@ const OPEN_BRACKET = /end with a [\]}]/;
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [OPEN_QUOTE, 'write the quote that closes it, on the same line'],
   [OPEN_BRACKET, 'close the bracket that begins here, or indent all lines below it'],
+  [/^DUPLICATE_KEY/, 'the setting is also in an earlier line: remove one of the two'],
   [/^BAD_INDENT/, 'indent the line as its neighbours'],
   [/^TAB_AS_INDENT/, 'indent the line with spaces'],
   [/^BLOCK_AS_IMPLICIT_KEY/, 'put a value with `: ` into quotes, or indent the next line as this one'],
 ];
 
-function remedyOf({ code, message, pos }: YAMLError, document: Document, lines: LineCounter): string {
-  if (code !== 'DUPLICATE_KEY') {
-    const known = REMEDIES.find(([pattern]) => pattern.test(`${code} ${message}`));
-    return known?.[1] ?? 'correct that line; put a text with special characters into quotes';
-  }
-  let first: number | undefined;
-  visit(document, {
-    Map(_, { items }) {
-      const repeated = items.find(({ key }) => isNode(key) && key.range?.[0] === pos[0]);
-      const [one] = items.filter(({ key }) => repeated && String(key) === String(repeated.key));
-      if (isNode(one?.key)) first = one.key.range?.[0];
-    },
-  });
-  return `the setting is also in line ${lines.linePos(first ?? 0).line}: remove one of the two`;
-}
+const remedyOf = ({ code, message }: YAMLError): string =>
+  REMEDIES.find(([pattern]) => pattern.test(`${code} ${message}`))?.[1] ??
+  'correct that line; put a text with special characters into quotes';
 
 /** Returns where an unclosed quote or bracket begins, because the parser reports only the end of the text. */
 function beginningOf({ message, pos: [end] }: YAMLError, document: Document): number {

@@ -86,19 +86,6 @@ function hostsOf(url: string): string[] {
     .filter(Boolean);
 }
 
-/** The query parameters of a database URL that the driver uses (connection-parameters.js of pg). */
-const DATABASE_PARAMETERS = new Set(
-  (
-    'user password host port options binary replication ssl sslmode sslnegotiation sslcert sslkey sslrootcert ' +
-    'uselibpqcompat client_encoding application_name fallback_application_name statement_timeout lock_timeout ' +
-    'idle_in_transaction_session_timeout query_timeout'
-  ).split(' '),
-);
-
-/** True if the query of a valid database URL has a parameter that would be ignored. */
-export const hasIgnoredParameter = (databaseUrl = ''): boolean =>
-  [...new URLSearchParams(databaseUrl.split('?')[1])].some(([name]) => !DATABASE_PARAMETERS.has(name));
-
 const HIDDEN = '***';
 
 /** Query parameters whose values are never secret. All other parameters are shown by name only. */

@@ -108,7 +108,7 @@ describe('the settings file', () => {
   it('a mistake in YAML names the line where it begins, and its remedy', () => {
     const GENERAL_REMEDY = 'correct that line; put a text with special characters into quotes';
     for (const [yaml, line, remedy] of [
-      ['issuer: a\nlog: {}\nissuer: b\n', 3, 'the setting is also in line 1: remove one of the two'],
+      ['issuer: a\nlog: {}\nissuer: b\n', 3, 'the setting is also in an earlier line: remove one of the two'],
       ['log:\n\tlevel: info\n', 2, 'indent the line with spaces'],
       ['demo: true\nissuer: "https://a\nlog:\n  level: info\n', 2, 'write the quote that closes it, on the same line'],
       [

@@ -131,7 +131,11 @@ const REFUSED: readonly Refused[] = [
   ['server: {issuer: x}', 'server.issuer', 'belongs at the left margin'],
   ['server: {proxyHops: 1}', 'server.proxyHops', 'remove it; allowed here: host, port, proxy_hops,'],
   ['sessions.absolute: 1d', 'sessions.absolute', 'remove it'],
-  ['issuer: https://a.example\nissuer: https://b.example', 'FILE, line 2, column 1', 'the setting is also in line 1'],
+  [
+    'issuer: https://a.example\nissuer: https://b.example',
+    'FILE, line 2, column 1',
+    'the setting is also in an earlier line',
+  ],
   ['server:\n\tport: 1', 'FILE, line 2, column 1', 'indent the line with spaces'],
   ['- a', 'FILE', '`name: value`'],
   ['', 'FILE', 'restore the file, perhaps from a full disk'],
@@ -204,7 +208,7 @@ const ACCEPTED: readonly Accepted[] = [
   [
     'storage: {database_url: "postgres://db/x?connection_limit=5"}',
     { 'storage.database_url': 'postgres://db/x?connection_limit=***' },
-    'storage.database_url',
+    '',
     keysOfEnvironment,
   ],
   [

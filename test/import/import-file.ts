@@ -76,7 +76,7 @@ export async function importWith(
   const clock = Date.now;
   const importer = createImporter({ database, engine, clock, activity: createActivity({ database, clock }) });
   await using source = await openImportFile(file, process);
-  await using run = await importer.begin('this test');
+  await using run = await importer.begin();
   const { passes } = await importer.stage(run, source.lines());
   const plan = { passes, prune, asOf: source.writtenAt };
   await run.takeTurn();

@@ -227,7 +227,7 @@ onPostgres('parallel imports', (open) => {
   const small = fileOf(organization('O1'), account('A1'), membership('A1', 'O1'));
   /** Takes the lock as an import on another machine would. */
   async function lockElsewhere() {
-    const run = await beginRun(parts().database, 'ada, process 1 on web-1');
+    const run = await beginRun(parts().database);
     await run.takeTurn();
     return run;
   }
@@ -238,14 +238,12 @@ onPostgres('parallel imports', (open) => {
   }
   const query = (statement: string) => parts().database.query(statement);
 
-  it('an import waits for a running one and says who started it; a dry run runs at once', async () => {
+  it('an import waits for a running one and says so; a dry run runs at once', async () => {
     const lock = await lockElsewhere();
     expect((await value(`import ${small} --dry-run`)).counts.accounts).to.include({ added: 1 });
     expect(await query('SELECT FROM accounts')).to.deep.equal([]);
     const { stdout, stderr, exitCode } = startImport(small, '--json');
-    const waitingLine =
-      /Waiting for another import, which is running since 20\d\d-.*Z, started by ada, process 1 on web-1\.\n/;
-    await eventually(() => expect(stderr.text()).to.match(waitingLine));
+    await eventually(() => expect(stderr.text()).to.contain('Waiting for another import, which is running.\n'));
     expect(stdout.text()).to.equal('');
     await lock[Symbol.asyncDispose]();
     expect(await exitCode).to.equal(0);
@@ -334,8 +332,8 @@ onPostgres('parallel imports', (open) => {
     await database.query(`INSERT INTO import_lines (import_id, type, number, key, id)
       SELECT 'imp_' || run, 'account', line, line, 'acc_' || run || line
         FROM generate_series(1, 3) run, generate_series(1, 5) line`);
-    await database.query(`INSERT INTO import_runs (id, writes, started_by, started_at, expires_at)
-      SELECT 'imp_2', true, 'tests', now, now + interval '1 minute' FROM clock_timestamp() now`);
+    await database.query(`INSERT INTO import_runs (id, writes, started_at, expires_at)
+      SELECT 'imp_2', true, now, now + interval '1 minute' FROM clock_timestamp() now`);
     const clean = importLinesCleaning({ database });
     const steps = [];
     for (let step = 0; step < 5; step += 1) steps.push(await clean(4));

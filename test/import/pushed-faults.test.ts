@@ -77,7 +77,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     const first = 'A1000';
     await push(service, [organization('O2'), account(first), membership(first, 'O2')]);
     {
-      await using run = await beginRun(service.database, 'ada');
+      await using run = await beginRun(service.database);
       await run.takeTurn();
       const left = { ...membership(first, 'O2'), removed: true };
       expect((await push(service, [left])).results).to.deep.equal(['ok']);

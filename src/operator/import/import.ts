@@ -1,5 +1,4 @@
 /** `operator import FILE`: imports people, places and access from the warehouse's own system. */
-import { hostname } from 'node:os';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../../base/clock.ts';
 import { MAX_AHEAD_MS } from '../../changes/pushed-line.ts';
@@ -56,8 +55,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
     const { progress } = operator;
     await using source = await openImportFile(file, operator);
     await run(async ({ importer }) => {
-      const startedBy = `${operator.by().operator}, process ${process.pid} on ${hostname()}`;
-      await using started = await importer.begin(startedBy);
+      await using started = await importer.begin();
       const { lines: total, passes } = await importer.stage(started, source.lines());
       // If this machine's clock is ahead, use the database's time, or a line that is pushed meanwhile would be refused
       // as outdated and be lost.
@@ -65,9 +63,8 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const plan = { passes, prune, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
       if (!isDryRun) {
-        await started.takeTurn(({ startedAt, startedBy: by }) =>
-          sayWaiting(`since ${startedAt.toISOString()}, started by ${by}`),
-        );
+        // On standard error, because standard output has only one JSON value with `--json`.
+        await started.takeTurn(() => operator.warn('Waiting for another import, which is running.'));
       }
       const { report, ...sets } = await importer.compare(started, plan, {
         pruneAtMost: options.pruneAtMost ?? PRUNE_AT_MOST,
@@ -82,12 +79,6 @@ export function addImportCommand(program: Command, operator: Operator): void {
       await importer.carryOut(started, plan, { ...sets, show: showing('Writing') });
       return importReport(report, started.id);
     });
-  }
-
-  /** Writes to standard error, because standard output has only one JSON value with `--json`. */
-  function sayWaiting(running: string): void {
-    operator.progress.clear();
-    operator.stderr.write(`Waiting for another import, which is running ${running}.\n`);
   }
 }
 

@@ -590,7 +590,7 @@ create index client_networks_last_seen_at on client_networks (last_seen_at);
 -- connections of the embedded database share one session. This table and the next one are unlogged: a crash of the
 -- server empties both, so that no import continues without its lines.
 create unlogged table import_runs (
-  id text primary key, writes boolean not null, started_by text not null,
+  id text primary key, writes boolean not null,
   started_at timestamptz not null, expires_at timestamptz not null
 );
 create unique index import_runs_one_writer on import_runs (writes) where writes;
