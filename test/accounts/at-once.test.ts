@@ -353,5 +353,6 @@ onPostgres('concurrent changes', (open) => {
     });
     const outcomes = await Promise.all(works).finally(() => database.query('DROP FUNCTION wait_here CASCADE'));
     expect(outcomes).to.deep.equal(['accepted', 'accepted', 'organization_unknown']);
+    expect(await database.query('SELECT FROM organization_memberships')).to.deep.equal([]);
   });
 });

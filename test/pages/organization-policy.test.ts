@@ -265,13 +265,14 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
   });
 
-  it('a decision with an unknown button, an invisible sentence or another client changes nothing', async () => {
+  it('a decision with an unknown button, a long or invisible sentence, or another client changes nothing', async () => {
     await setPolicy(ASK);
     const token = await connect();
     expect((await decide({ decision: 'toString' })).status).to.equal(409);
     expect((await decide({})).status).to.equal(409);
-    const long = await decide({ decision: 'decline', sentence: 'x'.repeat(201) });
-    expect(long.status).to.equal(422);
+    for (const sentence of ['x'.repeat(201), 'a\u202eb', 'a\0b']) {
+      expect((await decide({ decision: 'decline', sentence })).status, JSON.stringify(sentence)).to.equal(422);
+    }
     expect((await decide({ decision: 'approve' }, on.clients.machine.id)).status).to.equal(404);
     expect(await reachedWith(token)).to.deep.equal([]);
     expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
