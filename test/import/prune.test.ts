@@ -146,7 +146,10 @@ onPostgres('operator import --prune', (open) => {
       ['', '10%'],
       [' --prune-at-most 0', '0'],
     ] as const) {
-      expect((await refusal(asked + option)).message).to.contain(`limit is ${limit} of each`);
+      const { message } = await refusal(asked + option);
+      expect(message).to.equal(
+        `--prune would remove 2 of 3 warehouses, 2 of 3 rights in warehouses; the limit is ${limit} of each kind.`,
+      );
     }
   });
 });
@@ -252,6 +255,9 @@ onPostgres('existing data in an import', (open) => {
       'removed warehouse_rights A2',
       `removed warehouse_rights ${(await value('show goes@example.test'))[0].account.id}`,
     ]);
+    expect(changes.find(({ account }: Line) => account === 'A2')).to.deep.include({
+      rights: { before: ['read'], after: null },
+    });
     expect(changes.find(({ type }: Line) => type === 'warehouse')).to.deep.include({
       organization: { before: 'O1', after: 'O2' },
       name: { before: 'Warehouse W1', after: 'Riga' },
