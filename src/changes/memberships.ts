@@ -1,5 +1,5 @@
 /** The members of organizations, their roles, and their rights in warehouses. */
-import { RIGHTS, type Right, ROLES, type Role, type Subject, subjectColumn } from '../accounts/access/reach.ts';
+import { RIGHTS, type Right, type Role, type Subject, subjectColumn } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import { findPlace, isOrganizationId, isWarehouseId, unknownOrganization } from '../accounts/organizations/places.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
@@ -24,15 +24,11 @@ export function createMemberships(parts: {
   /**
    * In one transaction, makes the subject a member or changes its role, and replaces its rights in a warehouse. Owners
    * and admins always have all rights, and viewers can have only `read`.
-   * @throws Refusal `role_unknown`, `rights_unknown`, `subject_unknown`, `organization_unknown`, `warehouse_unknown`,
-   *   `membership_missing` or `not_a_machine`
+   * @throws Refusal `subject_unknown`, `organization_unknown`, `warehouse_unknown`, `membership_missing` or
+   *   `not_a_machine`
    */
   async function set(subject: Subject, { organization, warehouse }: NewAccess): Promise<void> {
-    if (organization && !ROLES.includes(organization.role)) throw unknownRole(organization.role);
     const rights = RIGHTS.filter((right) => warehouse?.rights.includes(right));
-    if (warehouse && (rights.length === 0 || !warehouse.rights.every((right) => RIGHTS.includes(right)))) {
-      throw unknownRights(warehouse.rights);
-    }
     const [column, id = ''] = subjectColumn(subject) ?? [];
     if (column === undefined) throw unknownSubject(subject);
     const ids = { [column]: id };
@@ -93,16 +89,6 @@ function unknownSubject(subject: Subject): Refusal {
   const shown = 'accountId' in subject ? `account ${subject.accountId}` : `client ${subject.clientId}`;
   return new Refusal('subject_unknown', `There is no ${shown}.`, 'Add it first.');
 }
-
-const unknownRole = (role: string): Refusal =>
-  new Refusal('role_unknown', `There is no role ${JSON.stringify(role)}.`, `Use one of ${ROLES.join(', ')}.`);
-
-const unknownRights = (rights: readonly string[]): Refusal =>
-  new Refusal(
-    'rights_unknown',
-    `${JSON.stringify(rights)} is not a valid set of rights.`,
-    `Use one or more of ${RIGHTS.join(', ')}, or remove the rights in the warehouse.`,
-  );
 
 const missingMembership = (warehouseId: string): Refusal =>
   new Refusal(

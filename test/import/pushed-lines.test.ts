@@ -69,6 +69,14 @@ describe('pushed changes', () => {
     expect(await query('SELECT FROM accounts')).to.deep.equal([]);
   });
 
+  it('a line with a former external id renames the record that has this id', async () => {
+    await results(...PLACES, ...PERSON);
+    const renamed = [organization('O2'), warehouse('W2', 'O2'), account('A2')];
+    const lines = renamed.map((one, index) => ({ ...one, former_external_id: ['O1', 'W1', 'A1'][index] }));
+    expect(await results(...lines)).to.deep.equal(Array(3).fill('ok'));
+    expect(await state()).to.deep.equal(['a2 member', 'a2 {read}']);
+  });
+
   it('a pushed organization gets the policy of its line, otherwise the default policy of the settings', async () => {
     const strict = await start({ settings: { senders: SENDERS, organizations: { clients: 'ask' } } });
     for (const [on, asks] of [[service(), [false, true]] as const, [strict, [true, true]] as const]) {
