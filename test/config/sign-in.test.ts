@@ -139,8 +139,7 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
-  it('settings without a sign-in method, or with this service as a sign-in provider, are refused', () => {
-    expect(problemsOf('sign_in: { passwords: false }').map(({ path }) => path)).to.deep.equal(['sign_in.passwords']);
+  it('settings with this service as a sign-in provider are refused', () => {
     const own = `issuer: http://localhost:3000\n${yamlOf({ ...ENTRY, issuer: 'http://localhost:3000' })}`;
     expect(problemsOf(own).map(({ path }) => path)).to.deep.equal(['sign_in.providers']);
     settingsOf(yamlOf({ ...ENTRY, issuer: 'http://127.0.0.1:8080/realms/a' }));

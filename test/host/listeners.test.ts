@@ -108,9 +108,11 @@ describe('a listener', () => {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
+  const listening = () => servers[0] as Server;
+
   const connections = (): Promise<number> =>
     new Promise((resolve, reject) => {
-      servers[0]?.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+      listening().getConnections((error, count) => (error ? reject(error) : resolve(count)));
     });
 
   /** Opens a connection that sends this text, and keeps the reply. */
@@ -228,7 +230,7 @@ describe('a listener', () => {
       const { socket } = send(await open({ limits: USUAL }), '');
       socket.pause();
       socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\nCONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
-      await once(servers[0] as Server, 'connect');
+      await once(listening(), 'connect');
       await eventually(async () => expect(await connections()).to.equal(0));
     });
   });
@@ -278,8 +280,7 @@ describe('a listener', () => {
 
   it('a listener that closes waits for pending answers, and breaks no connection', async () => {
     const port = await open({ limits: USUAL });
-    const [server] = servers;
-    if (!server) throw new Error('nothing listens');
+    const server = listening();
     let isCut = false;
     server.closeAllConnections = () => {
       isCut = true;
@@ -298,8 +299,7 @@ describe('a listener', () => {
 
   it('a listener that shuts down answers every connection made before its port closed', async () => {
     const port = await open({ limits: USUAL });
-    const [server] = servers;
-    if (!server) throw new Error('nothing listens');
+    const server = listening();
     const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
     const clients = Array.from({ length: 30 }, () => send(port, request));
     // Node.js has begun to connect them then, and has accepted none.
@@ -313,8 +313,7 @@ describe('a listener', () => {
   it('a listener that shuts down closes connections after their answers, but not in the last second before its port closes', async () => {
     const { ServerResponse, leave } = createDeparture();
     const port = await open({ limits: USUAL, ServerResponse });
-    const [server] = servers;
-    if (!server) throw new Error('nothing listens');
+    const server = listening();
     const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
     const left = leave([server], { delayMs: 2_000 });
     const leaving = send(port, request);
@@ -367,8 +366,7 @@ describe('a listener', () => {
   it('a listener that shuts down sends the whole answer to a client that reads it slowly, and closes idle connections meanwhile', async () => {
     const { ServerResponse, leave } = createDeparture();
     const port = await open({ limits: USUAL, ServerResponse });
-    const [server] = servers;
-    if (!server) throw new Error('nothing listens');
+    const server = listening();
     const idle = send(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     await eventually(() => expect(idle.reply().endsWith(BODY)).to.equal(true));
     // The answer exceeds the buffers of both sockets.

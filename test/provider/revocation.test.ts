@@ -39,18 +39,12 @@ describe('token revocation', () => {
     expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
   };
 
-  async function isUsable(tokens: Tokens, client = on.clients.confidential): Promise<boolean> {
+  async function isUsable(tokens: Tokens): Promise<boolean> {
     const isActive = await on.partner.isActive(tokens.accessToken);
-    const { status } = await refresh(on.issuer, client, tokens.refreshToken);
+    const { status } = await refresh(on.issuer, on.clients.confidential, tokens.refreshToken);
     expect(status, 'access and refresh token end together').to.equal(isActive ? 200 : 400);
     return isActive;
   }
-
-  it('a public client can revoke a token with its client_id alone', async () => {
-    const tokens = await on.partner.tokens(on.clients.public);
-    expectDone(await revoke(tokens.refreshToken, on.clients.public));
-    expect(await isUsable(tokens, on.clients.public)).to.equal(false);
-  });
 
   it('a revoked or unknown token is answered with 200 (RFC 7009 §2.2)', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);

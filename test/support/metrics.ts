@@ -37,7 +37,10 @@ export function counted(samples: Samples, name: string): Record<string, number> 
 const QUERIES = 'gatehouse_store_operation_duration_seconds_count{store="database",operation="query"}';
 
 /** The fewest queries of five such requests, because background queries may run during some of them. */
-async function queriesOf(service: Pick<Service, 'operatorsUrl'>, request: () => Promise<unknown>): Promise<number> {
+export async function queriesOf(
+  service: Pick<Service, 'operatorsUrl'>,
+  request: () => Promise<unknown>,
+): Promise<number> {
   const counted = async () => (await scrape(service)).get(QUERIES) ?? 0;
   let fewest = Number.POSITIVE_INFINITY;
   for (let times = 0; times < 5; times += 1) {
