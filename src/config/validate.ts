@@ -16,10 +16,11 @@ export interface Validated {
 export function validate(content: FileContent, overrides: readonly Override[]): Validated {
   const data = structuredClone(content);
   for (const { setting, value } of overrides) put(data, setting.split('.'), value);
-  const issues = settingsFile.safeParse(data).error?.issues ?? [];
+  const { data: valid, error } = settingsFile.safeParse(data);
+  if (valid !== undefined) return { values: valid, refused: new Set(), problems: [] };
   const refused = new Set<string>();
   const problems = new Map<string, ConfigurationProblem>();
-  for (const issue of issues) {
+  for (const issue of error.issues) {
     const path = issue.path.map(String);
     const isInList = path.length > 2;
     if (issue.code === 'unrecognized_keys') {

@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import type { Settings } from '../../src/config/settings.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { fileWith } from '../config/configuration.ts';
 import { COMPILE_CACHE } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';
 import { PATIENCE_MS } from '../support/timeout-factor.ts';
@@ -25,6 +26,9 @@ export type RunOperator = (words: Words, input?: string) => Promise<Answer>;
 
 export type Environment = Readonly<Record<string, string>>;
 
+/** Has the effect of config/gatehouse.yaml, which takes most of the time of a command to read. */
+const DEFAULTS = fileWith('{}', 'defaults.yaml');
+
 /** Milliseconds for which the doctor watches the stream: time for two heartbeats. */
 const STREAM_WATCH = { watched: 500, limit: PATIENCE_MS };
 
@@ -43,7 +47,7 @@ export function operatorWith(
     const [stdout, stderr] = [createPage(), createPage()];
     const exitCode = await runCommand(listOf(words), {
       // The systemd of this machine is not under test.
-      environment: { PATH: '/nonexistent', ...environment },
+      environment: { PATH: '/nonexistent', GATEHOUSE_CONFIG: DEFAULTS, ...environment },
       stdin: Readable.from([input]),
       stdout,
       stderr,
