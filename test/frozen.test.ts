@@ -297,7 +297,6 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     for (const words of [
       ...lists.map((one) => (['memberships', 'connections'].includes(one) ? `${one} list ACCOUNT` : `${one} list`)),
       'sessions list ACCOUNT',
-      'organizations show ORGANIZATION',
       'organizations add --name Frozen',
       'warehouses add --name Frozen --organization ORGANIZATION',
       'audit --limit 1',

@@ -47,21 +47,13 @@ export async function runChecks(
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   const opened = new AsyncDisposableStack();
-  /** Consecutive `not_checked` findings with the same reason, which are printed as one line. */
-  const skipped: Finding[] = [];
   let isLost = false;
 
-  function saySkipped(): void {
-    const [first, ...others] = skipped.splice(0);
-    if (first) say(findingText(first, others), findings.length);
-  }
   function add(name: string, where: string, ...verdicts: readonly Verdict[]): void {
     for (const verdict of verdicts) {
       const finding = findingOf(name, where, verdict);
-      if (finding.message !== skipped[0]?.message) saySkipped();
       findings.push(finding);
-      if (finding.status === 'not_checked') skipped.push(finding);
-      else say(findingText(finding), findings.length);
+      say(findingText(finding), findings.length);
     }
   }
   /** Reports a store that stopped answering, because the doctor's account may then be left behind. */
@@ -95,7 +87,6 @@ export async function runChecks(
   } catch (error) {
     if (!options.signal.aborted) throw error;
   } finally {
-    saySkipped();
     await opened.disposeAsync().catch((error: unknown) => addLost('stores', error));
   }
   return findings;

@@ -44,11 +44,9 @@ export const findingOf = (
   { status, message, remedy, ms, where = place }: Verdict,
 ): Finding => ({ check, status, where: remedy && where, message, remedy, ms: ms && Math.round(ms) });
 
-/** @param others findings of other checks with the same message, whose names are added */
-export function findingText({ check, status, message, where, remedy, ms }: Finding, others: Finding[] = []): string {
+export function findingText({ check, status, message, where, remedy, ms }: Finding): string {
   const took = ms === undefined ? '' : ` (${ms} ms)`;
-  const also = others.length === 0 ? '' : ` (and ${others.map((each) => inWords(each.check)).join(', ')})`;
-  const lines = [`${WORDS[status].padEnd(9)}${inWords(check).padEnd(21)}${message}${took}${also}`];
+  const lines = [`${WORDS[status].padEnd(9)}${inWords(check).padEnd(21)}${message}${took}`];
   if (remedy) for (const line of [`where:  ${where}`, `remedy: ${remedy}`]) lines.push(' '.repeat(30) + line);
   return lines.join('\n');
 }

@@ -35,7 +35,7 @@ const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
  * @param events.onWait called with the session for which a migration waits
  * @param folder of the SQL files. Only tests use another one, with a migration of a later version.
  * @returns the names of the migrations applied now
- * @throws SchemaUnknown, or StorageUnavailable if the server cannot be reached
+ * @throws Refusal `schema_unknown`, or StorageUnavailable if the server cannot be reached
  */
 export async function migrate(
   database: OpenDatabase,
@@ -176,40 +176,30 @@ export class MigrationsPending extends Refusal {
   }
 }
 
-/** Thrown for a schema of a commit before 1.0.0, from which no migration leads to the schema of this version. */
-export class SchemaUnknown extends Refusal {
-  constructor(place: string, remedy: string) {
-    super(
-      'schema_unknown',
-      `${place} was created by a development version before 1.0.0, whose schema this version does not know; ` +
-        'nothing in it was changed',
-      remedy,
-    );
-    this.name = 'SchemaUnknown';
-  }
-}
-
 /** Until 1.0.0 the first migration is edited in place, so its name does not tell which text created a schema. */
 const schemaFingerprint = async (): Promise<string> => {
   const text = await readFile(path.join(MIGRATIONS, `${FIRST}.sql`), 'utf8');
   return `schema ${sha256(text.replace(/--.*$/gm, '').replace(/\s+/g, ' '))}`;
 };
 
-/** The message names the database, without a password, and says how to begin with another database. */
-async function unknownSchema({ embedded, connection }: OpenDatabase): Promise<SchemaUnknown> {
-  if (!embedded) {
-    const remedy = 'create another database and name it in DATABASE_URL, or start the version that created this one';
-    return new SchemaUnknown(`the database ${placeOf(connection.connectionString ?? '')}`, remedy);
-  }
-  const remedy =
-    'move the folder away or name another one in storage.data_directory, or start the version that created it';
-  return new SchemaUnknown(`the embedded database in ${await realpath(connection.host ?? '')}`, remedy);
+/** Thrown for a schema of a commit before 1.0.0, from which no migration leads to the schema of this version. */
+async function schemaUnknown({ embedded, connection }: OpenDatabase): Promise<Refusal> {
+  const { connectionString = '', host = '' } = connection;
+  const place = embedded
+    ? `the embedded database in ${await realpath(host)}`
+    : `the database ${placeOf(connectionString)}`;
+  return new Refusal(
+    'schema_unknown',
+    `${place} was created by a development version before 1.0.0, whose schema this version does not know; ` +
+      'nothing in it was changed',
+    `name another one in ${embedded ? 'storage.data_directory' : 'DATABASE_URL'}, or start the version that created this one`,
+  );
 }
 
 /**
  * Migrates if `autoMigrate` is true.
  * @returns the names of migrations that only a later version has. The present version works with these, too.
- * @throws SchemaUnknown, or MigrationsPending if `autoMigrate` is false and migrations are missing
+ * @throws Refusal `schema_unknown`, or MigrationsPending if `autoMigrate` is false and migrations are missing
  */
 export async function requireSchema(
   database: OpenDatabase,
@@ -244,7 +234,7 @@ export const pendingMigrations = async (database: OpenDatabase): Promise<string[
 
 /**
  * `pending` migrations are only in this version, `newer` ones only in the database.
- * @throws SchemaUnknown
+ * @throws Refusal `schema_unknown`
  */
 export async function compareMigrations(
   database: OpenDatabase,
@@ -256,7 +246,7 @@ export async function compareMigrations(
     : [];
   const applied = rows.map(({ name }) => name);
   if (rows[0] && (!applied.includes(FIRST) || rows[0].fingerprint !== (await schemaFingerprint()))) {
-    throw await unknownSchema(database);
+    throw await schemaUnknown(database);
   }
   const files = await readdir(MIGRATIONS);
   const own = files.map((file) => path.basename(file, '.sql')).sort();

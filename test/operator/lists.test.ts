@@ -41,27 +41,26 @@ describeOn([postgresServer], 'lists with many entries', () => {
     for (const statement of FILL) await database.query(statement);
   });
 
-  it('`organizations show` and `warehouses show` show what is in it and who reaches it, at most 20 of each', async () => {
+  it('`show` shows of an organization or a warehouse what is in it and who reaches it, at most 20 of each', async () => {
     const run = operatorOn(database);
     const hall = `wh_${'1'.padStart(16, '0')}`;
     const first = 'acc_0000000000000001';
     await valueFrom(run, `memberships set --account ${first} --warehouse ${hall} --rights read`);
-    const shown = await valueFrom(run, `organizations show ${ORGANIZATION}`);
+    const [{ content: shown }] = await valueFrom(run, `show ${ORGANIZATION}`);
     expect(shown).to.include({ id: ORGANIZATION, name: 'Quay 1', more_warehouses: 0, has_more_clients: false });
     expect(shown.policy).to.deep.equal({ clients: 'open', api_keys: 'allow' });
     expect(shown.warehouses.map((one: { id: string }) => one.id)).to.deep.equal([hall]);
     expect(shown.members).to.have.length(20);
     expect(shown.clients).to.have.length(1);
     expect(shown.clients[0]).to.include({ id: CLIENT, state: 'admitted', people: 1_001 });
-    const { output } = await run(`organizations show ${ORGANIZATION}`);
+    const { output } = await run(`show ${ORGANIZATION}`);
     expect(output).to.contain('Quay 1').and.contain('Hall 1').and.contain('1@demo.test').and.contain('more than 1,000');
     expect(output).to.contain(`memberships list --organization ${ORGANIZATION}`);
 
-    const warehouse = await valueFrom(run, `warehouses show ${hall}`);
+    const [{ content: warehouse }] = await valueFrom(run, `show ${hall}`);
     expect(warehouse).to.deep.include({ name: 'Hall 1', organization: { id: ORGANIZATION, name: 'Quay 1' } });
     expect(warehouse.members.map((one: { id: string }) => one.id)).to.deep.equal([first]);
-    expect((await run(`warehouses show ${hall}`)).output).to.contain(`Organization: ${ORGANIZATION}, Quay 1`);
-    expect((await refusalFrom(run, 'warehouses show wh_nowhere')).code).to.equal('warehouse_unknown');
+    expect((await run(`show ${hall}`)).output).to.contain(`Organization: ${ORGANIZATION}, Quay 1`);
   });
 
   it('--json without --limit prints one array with all entries', async () => {
@@ -126,7 +125,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
     expect(stderr.text()).to.contain('relation "organizations" does not exist');
   });
 
-  it('`warehouses show` finds the clients of a warehouse behind a hundred clients without access to it', async () => {
+  it('`show` finds the clients of a warehouse behind a hundred clients without access to it', async () => {
     const [place, hall] = ['org_', 'wh_'].map((prefix) => `${prefix}${'2'.padStart(16, '0')}`);
     await database.query(
       `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)
@@ -149,7 +148,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
     const run = operatorOn(database);
     const person = 'acc_0000000000000021';
     await valueFrom(run, `memberships set --account ${person} --warehouse ${hall} --rights read`);
-    const shown = await valueFrom(run, `warehouses show ${hall}`);
+    const [{ content: shown }] = await valueFrom(run, `show ${hall}`);
     expect(shown.clients.map((one: { id: string }) => one.id)).to.deep.equal([CLIENT, ids.at(-1)]);
     expect(shown.has_more_clients).to.equal(false);
   });

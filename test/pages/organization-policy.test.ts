@@ -333,7 +333,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const set = await valueFrom(run, `organizations policy ${id} ask --api-keys refuse`);
     expect(set).to.deep.include({ clients: 'ask', api_keys: 'refuse' });
     await eventually(async () => expect(await reachedWith(token)).to.deep.equal([]));
-    const [waiting] = (await valueFrom(run, `organizations show ${id}`)).clients;
+    const [waiting] = (await valueFrom(run, `show ${id}`))[0].content.clients;
     expect(waiting).to.include({ id: client().id, name: 'Route Planner', state: 'waiting', people: 1 });
     expect((await run(`show ${token}`)).output).to.match(
       /have not approved the client: it reaches nothing in Northern Logistics/,

@@ -42,7 +42,6 @@ export function addOrganizationCommands(program: Command, operator: Operator): v
   const find = ({ organizations }: Registries, page: PageRequest) => organizations.list(page);
   addList(nouns, operator, ORGANIZATIONS, find).description('list every organization, by name');
 
-  addShow(nouns, 'organization', operator);
   addUpdateAndDelete(nouns, 'organization', operator);
   addPolicyCommands(nouns, operator);
 }
@@ -71,7 +70,6 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
     .description('list every warehouse, those of one organization together, by name')
     .option('--organization <id>', 'only warehouses of this organization');
 
-  addShow(nouns, 'warehouse', operator);
   addUpdateAndDelete(nouns, 'warehouse', operator);
 }
 
@@ -80,22 +78,8 @@ const SHOWN = 20;
 /** The maximum number of pages of clients that `show` reads. */
 const MAX_STEPS = 10;
 
-function addShow(nouns: Command, kind: PlaceKind, { run }: Operator): void {
-  const what = kind === 'organization' ? 'its warehouses, and who and what reaches it' : 'who and what reaches it';
-  nouns
-    .command('show')
-    .description(`show one ${kind}: ${what}; the first ${SHOWN} of each list`)
-    .argument('<id>', `the ${kind}`)
-    .action((id: string) => run((registries) => showReport(registries, kind, id)));
-}
-
 /** Reports an organization or a warehouse, and the people and clients with access to it. */
-export async function showReport(
-  registries: Registries,
-  kind: PlaceKind,
-  id: string,
-  maxSteps = MAX_STEPS,
-): Promise<Report> {
+export async function showReport(registries: Registries, kind: PlaceKind, id: string): Promise<Report> {
   const { organizations, organizationReach } = registries;
   const place = await organizations.find(kind, id);
   const { name, externalId, organization } = place;
@@ -104,7 +88,7 @@ export async function showReport(
   const warehouses = isOrganization ? await organizations.listWarehouses({ limit: SHOWN }, id) : undefined;
   const members = await membersReport(registries, kind, id);
   const reach = organizationReach.of(organization.id, isOrganization ? undefined : id);
-  const { clients, hasMore } = await clientsOf(reach, maxSteps);
+  const { clients, hasMore } = await clientsOf(reach);
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
   const noClient = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
   const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.external_id ?? '']) ?? [];
@@ -131,10 +115,10 @@ export async function showReport(
 }
 
 /** A page omits clients without access to the warehouse, so a page may be empty although more clients follow. */
-async function clientsOf(reach: ReturnType<OrganizationReach['of']>, maxSteps: number) {
+async function clientsOf(reach: ReturnType<OrganizationReach['of']>) {
   let step = await reach.clients();
   const found = [...step.rows];
-  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < maxSteps; steps += 1) {
+  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < MAX_STEPS; steps += 1) {
     step = await reach.clients(step.next);
     found.push(...step.rows);
   }

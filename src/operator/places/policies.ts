@@ -78,5 +78,5 @@ const unchanged = (client: string, organization: string): Refusal =>
     'nothing_changed',
     `Nothing was changed for ${client} in ${organization}: this was decided before, people cannot ` +
       'connect this client, or the warehouse is not one of the organization.',
-    'See `organizations show`.',
+    'See `show` with the ID of the organization.',
   );

@@ -293,7 +293,7 @@ function place(kind: PlaceKind, remedy?: string): Show {
     answer: async ({ name }, registries, id) => ({
       ...as('active', 'This value is valid.'),
       name,
-      content: await showReport(registries, kind, id, 1),
+      content: await showReport(registries, kind, id),
     }),
     ends: (id) => [{ end: { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } }],
     missing: none(`${kind} with this ID`, remedy),
