@@ -134,7 +134,7 @@ onPostgres('concurrent changes', (open) => {
     await database.transaction(async (tx) => {
       await lockImports(tx);
       const changes = createPasswordChanges({ accounts, links, activity });
-      expect(await changes.changeByLink(token, 'seven green forklifts', origin)).to.be.ok;
+      expect(await changes.useLink(token, { origin, password: 'seven green forklifts' })).to.be.ok;
     });
   });
 
@@ -234,9 +234,10 @@ onPostgres('concurrent changes', (open) => {
     const [first, second] = await Promise.all(times(2, () => links.make(account, 'invitation', origin)));
     const set = await collide('accounts', () =>
       [first, first, second].map((link, index) =>
-        createPasswordChanges({ accounts: createAccounts(otherNode()), links, activity }).changeByLink(
-          ...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const),
-        ),
+        createPasswordChanges({ accounts: createAccounts(otherNode()), links, activity }).useLink(link?.token ?? '', {
+          origin,
+          password: `seven green forklifts ${index}`,
+        }),
       ),
     );
     expect(set.filter(Boolean)).to.have.length(1);
