@@ -227,7 +227,7 @@ onPostgres('connections', (open) => {
     const none = { own: 0, both: 0, people: 0, others: 0, isConnected: false, isEnding: true };
     expect(await seen()).to.deep.equal(none);
     await connect();
-    expect(await seen()).to.include({ own: 1, acting: 1, both: 1, people: 1, others: 1, isConnected: true });
+    expect(await seen()).to.include({ own: 1, both: 1, people: 1, others: 1, isConnected: true });
   });
 
   it('counting the people of a client reads no connection that ended with the client, also while their rows are not marked', async () => {
