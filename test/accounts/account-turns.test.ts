@@ -148,6 +148,16 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
   const keyFor = (index: number): string => String(index).padStart(43, 'k');
 });
 
+/** Begins work that keeps its turn. @returns what ends it */
+function beginIn(takeTurn: (work: () => Promise<void>) => Promise<void>): () => Promise<void> {
+  const blocked = Promise.withResolvers<void>();
+  const first = takeTurn(() => blocked.promise);
+  return () => {
+    blocked.resolve();
+    return first;
+  };
+}
+
 describe('requests of one account that change data', () => {
   it('if the database does not respond, the waiting requests of an account fail together, not one by one', async () => {
     const inTurn = createAccountTurns();
@@ -175,11 +185,9 @@ describe('requests of one account that change data', () => {
 
   it('waiting requests of one account do not block other accounts', async () => {
     const inTurn = createAccountTurns();
-    const blocked = Promise.withResolvers<void>();
-    const first = inTurn('acc_a', () => blocked.promise);
+    const end = beginIn((work) => inTurn('acc_a', work));
     expect(await inTurn('acc_b', async () => 'answered')).to.equal('answered');
-    blocked.resolve();
-    await first;
+    await end();
   });
 });
 
@@ -188,36 +196,30 @@ describe('requests that take turns for one account, with limits', () => {
 
   it('the requests of one caller keep no other caller out', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitingPerCaller: 1 });
-    const blocked = Promise.withResolvers<void>();
-    const first = inTurn('acc_a', () => blocked.promise, 'a');
+    const end = beginIn((work) => inTurn('acc_a', work, 'a'));
     const [own, tooMany, other, full] = ['a', 'a', 'b', 'c'].map((caller) =>
       busy(inTurn('acc_a', async () => caller, caller)),
     );
     expect(await Promise.all([tooMany, full])).to.deep.equal(['account_busy', 'account_busy']);
-    blocked.resolve();
-    await first;
+    await end();
     expect(await Promise.all([own, other])).to.deep.equal(['a', 'b']);
   });
 
   it('callers with many waiting requests keep no caller with fewer out: the latest request of such a caller is refused', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 4, maxWaitingPerCaller: 2 });
-    const blocked = Promise.withResolvers<void>();
-    const first = inTurn('acc_a', () => blocked.promise, 'a');
+    const end = beginIn((work) => inTurn('acc_a', work, 'a'));
     const callers = ['a', 'a', 'b', 'b', 'c', 'd', 'e'];
     const results = callers.map((caller) => busy(inTurn('acc_a', async () => caller, caller)));
-    blocked.resolve();
-    await first;
+    await end();
     const refused = 'account_busy';
     expect(await Promise.all(results)).to.deep.equal(['a', refused, 'b', refused, 'c', 'd', refused]);
   });
 
   it('a request that waits for too long is refused, and the next one takes its turn', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitMs: 1 });
-    const blocked = Promise.withResolvers<void>();
-    const first = inTurn('acc_a', () => blocked.promise);
+    const end = beginIn((work) => inTurn('acc_a', work));
     expect(await busy(inTurn('acc_a', async () => 'answered'))).to.equal('account_busy');
-    blocked.resolve();
-    await first;
+    await end();
     expect(await inTurn('acc_a', async () => 'answered')).to.equal('answered');
   });
 });
@@ -226,13 +228,11 @@ describe('requests that take turns for all accounts', () => {
   it('a request that waits for too long, or behind too many, is refused, and the next one takes its turn', async () => {
     const takeTurn = createTurns(1, { maxWaiting: 1, maxWaitMs: 1 });
     const codeOf = (work: Promise<unknown>) => work.catch(({ code }: StorageUnavailable) => code);
-    const blocked = Promise.withResolvers<void>();
-    const first = takeTurn(() => blocked.promise);
+    const end = beginIn(takeTurn);
     const [waits, isOneTooMany] = [1, 2].map(() => codeOf(takeTurn(async () => 'answered')));
     expect(await isOneTooMany).to.equal('too_many_waiting');
     expect(await waits).to.equal('too_many_waiting');
-    blocked.resolve();
-    await first;
+    await end();
     expect(await takeTurn(async () => 'answered')).to.equal('answered');
   });
 });

@@ -5,9 +5,9 @@ import { createActivity, type NewActivity } from '../../src/accounts/activity/ac
 import { ACTIONS, actionInEnglish } from '../../src/accounts/activity/activity-words.ts';
 import { type AuditQuestion, createAudit } from '../../src/accounts/activity/audit.ts';
 import { createAuditTrail } from '../../src/accounts/activity/audit-trail.ts';
-import { Refusal } from '../../src/base/refusal.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { refusalOf } from '../clients/refusals.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { createTestClock } from '../support/clock.ts';
 import { onPostgres, testDatabase } from '../support/databases.ts';
@@ -161,13 +161,8 @@ describe('refused sign-ins while PostgreSQL is away', () => {
   it('a refusal in a session that ended is recorded, and one that cannot be recorded keeps no other from being recorded', async () => {
     const session = { uid: 'ended', generation: 0 };
     const origin = { address: '192.0.2.1', browser: 'x', session };
-    const inSession = () =>
-      activity.recordRefused({
-        action: 'sign_in_failed',
-        actor: 'person',
-        accountId: 'acc_a',
-        origin,
-      });
+    const refused = { action: 'sign_in_failed', actor: 'person', accountId: 'acc_a', origin } as const;
+    const inSession = () => activity.recordRefused(refused);
     const before = (await countsOf('acc_a')).length;
     for (const _ of ['first', 'second']) {
       await inSession();
@@ -214,24 +209,21 @@ onPostgres('the audit log by cursor', (open) => {
     for (; page.more; page = await trail.page(page.next, 2)) names += namesOf(page.entries);
     return { names: names + namesOf(page.entries), next: page.next };
   };
-  const codeOf = async (work: Promise<unknown>): Promise<string> => {
-    const error = await work.then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
-    expect(error).to.be.instanceOf(Refusal);
-    return (error as Refusal).code;
-  };
   /** Makes the rows and the generation of the log look as if they came from another cluster. */
   const restore = async (xact: string): Promise<void> => {
     await database.query('UPDATE activity SET xact = ($1::bigint + id)::text::xid8', [xact]);
     await database.query("UPDATE audit_generation SET origin = '1/1'");
   };
 
-  beforeEach(async () => {
+  before(async () => {
     database = await open();
+  });
+  beforeEach('an empty log, whose generation is that of another database', async () => {
+    await database.query('TRUNCATE activity RESTART IDENTITY');
+    await database.query('DELETE FROM audit_generation');
+    await database.query('INSERT INTO audit_generation (generation, origin) VALUES ($1, $2)', ['0'.repeat(12), '1/1']);
     trail = createAuditTrail({ database });
-    // The database is a copy of another: this begins its generation.
+    // This begins the generation of this database.
     await trail.page('start', 1);
   });
 
@@ -250,12 +242,12 @@ onPostgres('the audit log by cursor', (open) => {
     await record('a');
     const { next } = await trail.page('start', 1);
     for (const wrong of ['', 'x', '\0', next.slice(1), `${next}0x`, `${next.slice(0, 13)}-1-2`]) {
-      expect(await codeOf(trail.page(wrong, 1)), wrong).to.equal('cursor_invalid');
+      expect(await refusalOf(trail.page(wrong, 1)), wrong).to.equal('cursor_invalid');
     }
     const [generation = ''] = next.split('-');
     const other = generation.startsWith('0') ? `1${generation.slice(1)}` : `0${generation.slice(1)}`;
     for (const wrong of [`${other}-1-2`, `${generation}-${'9'.repeat(18)}-1`]) {
-      expect(await codeOf(trail.page(wrong, 1)), wrong).to.equal('cursor_of_another_log');
+      expect(await refusalOf(trail.page(wrong, 1)), wrong).to.equal('cursor_of_another_log');
     }
   });
 
@@ -268,7 +260,7 @@ onPostgres('the audit log by cursor', (open) => {
       const before = await readFrom('start');
       await restore(xact);
       await record('c');
-      expect(await codeOf(trail.page(before.next, 1))).to.equal('cursor_of_another_log');
+      expect(await refusalOf(trail.page(before.next, 1))).to.equal('cursor_of_another_log');
       const { names, next } = await readFrom('start');
       expect(names).to.equal('abc');
       await record('d');
@@ -305,14 +297,11 @@ onPostgres('the audit log by cursor', (open) => {
   it('an entry whose transaction is slower than a later one is read once, in its own place', async () => {
     const activity = createActivity({ database, clock: Date.now });
     const one = { action: 'doctor_ran', actor: 'service' } as const;
-    let commit = () => {};
-    const slow = Promise.withResolvers<void>();
+    const [slow, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const first = database.transaction(async (tx) => {
       await activity.record({ ...one, details: { name: 'x' } }, tx);
       slow.resolve();
-      await new Promise<void>((resolve) => {
-        commit = resolve;
-      });
+      await end.promise;
     });
     await slow.promise;
     let early: Awaited<ReturnType<typeof readFrom>>;
@@ -320,7 +309,7 @@ onPostgres('the audit log by cursor', (open) => {
       await record('y');
       early = await readFrom('start');
     } finally {
-      commit();
+      end.resolve();
       await first;
     }
     expect(early.names).to.equal('');

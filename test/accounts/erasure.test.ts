@@ -4,6 +4,7 @@ import { createErasureJob, eraseFromLog } from '../../src/accounts/erasure.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { deleteAccounts } from '../../src/changes/engine.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
+import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Database } from '../../src/storage/queries.ts';
 import type { Line } from '../import/import-file.ts';
 import { push, SENDERS } from '../import/pushing.ts';
@@ -75,15 +76,21 @@ async function entriesWith(database: Database): Promise<number> {
 }
 
 onPostgres('the log of a deleted user', (open) => {
+  let database: OpenDatabase;
+  const remove = () => createAccounts({ database, changes: silentChangeFeed, clock: systemClock }).remove(PERSON);
+
+  before(async () => {
+    database = await open();
+  });
+  beforeEach(() => database.query('TRUNCATE accounts, activity, erased_people CASCADE'));
+
   it('is erased up to a limit with the account, and the rest by the job', async () => {
-    const database = await open();
-    const parts = { database, changes: silentChangeFeed, clock: systemClock };
     await addAccount(database, PERSON);
     const own = { subject: 'idp-17', api_key_name: 'Till', ...BY_THEM, ...ABOUT_THEM };
     await addEntries(database, { account: PERSON, details: own, count: 700 });
     await addEntries(database, { account: OWNER, details: BY_THEM, count: 700 });
     await addEntries(database, { account: OWNER, details: ABOUT_THEM, count: 700 });
-    await createAccounts(parts).remove(PERSON);
+    await remove();
     expect(await entriesWith(database)).to.equal(1_100);
     const job = createErasureJob(database);
     expect([await job(600), await job(600), await job(600)]).to.deep.equal([600, 500, 0]);
@@ -93,11 +100,9 @@ onPostgres('the log of a deleted user', (open) => {
   });
 
   it('a second deletion, while the first one is still being erased, changes nothing', async () => {
-    const database = await open();
-    const parts = { database, changes: silentChangeFeed, clock: systemClock };
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
-    await createAccounts(parts).remove(PERSON);
+    await remove();
     await database.transaction((tx) => deleteAccounts(tx, [PERSON]));
     expect(await entriesWith(database)).to.equal(500);
     await createErasureJob(database)(1_000);
@@ -105,24 +110,19 @@ onPostgres('the log of a deleted user', (open) => {
   });
 
   it('an account that is created with an id that is still being erased, and is deleted, is erased from the beginning', async () => {
-    const database = await open();
-    const parts = { database, changes: silentChangeFeed, clock: systemClock };
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
-    await createAccounts(parts).remove(PERSON);
+    await remove();
     await addAccount(database, PERSON);
     await database.query("UPDATE activity SET address = '192.0.2.1' WHERE account_id = $1", [PERSON]);
-    await createAccounts(parts).remove(PERSON);
+    await remove();
     await createErasureJob(database)(3_000);
     expect(await entriesWith(database)).to.equal(0);
   });
 
   it('two users who are named by one entry, and are deleted together, are both erased', async () => {
-    const database = await open();
-    await addEntries(database, {
-      account: OWNER,
-      details: { by_account_id: OWNER, by_name: 'Olga', ...ABOUT_THEM },
-    });
+    const details = { by_account_id: OWNER, by_name: 'Olga', ...ABOUT_THEM };
+    await addEntries(database, { account: OWNER, details });
     await database.transaction((tx) => eraseFromLog(tx, [OWNER, PERSON]));
     expect(await entriesWith(database)).to.equal(0);
     expect(await createErasureJob(database)(10)).to.equal(0);

@@ -72,28 +72,33 @@ describe('the queue of password hashes', () => {
     }
   }
 
-  it('a caller with an earlier password hash waits behind callers without one', async () => {
-    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
+  /** A queue whose callers each have an address of their own, and the names of those whose turn has begun. */
+  function queueOf(atOnce: number, maxWaiting: number) {
+    const takeTurn = createTurns({ atOnce, maxWaiting });
     const started: string[] = [];
-    const ask = (account: string) => begin(takeTurn, from(account, account), () => started.push(account));
-    const first = ask('eve');
-    const waiting = ['eve', 'ada', 'eve', 'bob'].map(ask);
-    for (const { release } of [first, ...waiting]) release();
-    await Promise.all(waiting.map(({ outcome }) => outcome));
+    return {
+      started,
+      ask: (account: string, turn: PasswordTurn = from(account, account)) =>
+        begin(takeTurn, turn, () => started.push(account)),
+      /** Ends all these turns. @returns the outcomes */
+      pass(works: readonly ReturnType<typeof begin>[]): Promise<unknown[]> {
+        for (const { release } of works) release();
+        return Promise.all(works.map(({ outcome }) => outcome));
+      },
+    };
+  }
+
+  it('a caller with an earlier password hash waits behind callers without one', async () => {
+    const { ask, pass, started } = queueOf(1, 10);
+    await pass(['eve', 'eve', 'ada', 'eve', 'bob'].map((account) => ask(account)));
     expect(started).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
   });
 
   it('the queue forgets a served caller after a thousand others, so that its memory stays bounded', async () => {
-    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 10 });
-    const started: string[] = [];
-    const ask = (account: string) => begin(takeTurn, from(account, account), () => started.push(account));
-    const passAll = (works: readonly ReturnType<typeof ask>[]) => {
-      for (const { release } of works) release();
-      return Promise.all(works.map(({ outcome }) => outcome));
-    };
-    await passAll([ask('eve')]);
-    for (let other = 0; other < 1_000; other += 1) await passAll([ask(`other-${other}`)]);
-    await passAll(['zoe', 'eve', 'ada'].map(ask));
+    const { ask, pass, started } = queueOf(1, 10);
+    await pass([ask('eve')]);
+    for (let other = 0; other < 1_000; other += 1) await pass([ask(`other-${other}`)]);
+    await pass(['zoe', 'eve', 'ada'].map((account) => ask(account)));
     expect(started.slice(-3)).to.deep.equal(['zoe', 'eve', 'ada']);
   });
 
@@ -112,15 +117,12 @@ describe('the queue of password hashes', () => {
   });
 
   it('only one password hash per account runs at a time; several accounts can use all allowed hashes', async () => {
-    const takeTurn = createTurns({ atOnce: 3, maxWaiting: 100 });
-    const started: string[] = [];
-    const ask = (turn: PasswordTurn) => begin(takeTurn, turn, () => started.push(turn.email.split('@')[0] ?? ''));
+    const { ask, pass, started } = queueOf(3, 100);
     const turns = times(6, (index) => from('eve', `192.0.2.${index}`, index % 2 ? 'known' : 'stranger'));
-    const works = [...turns, from('ada', 'a'), from('bob', 'b'), from('joe', 'j')].map(ask);
+    const works = [...turns.map((turn) => ask('eve', turn)), ask('ada'), ask('bob'), ask('joe')];
     await delay(0);
     expect(started).to.deep.equal(['eve', 'ada', 'bob']);
-    for (const { release } of works) release();
-    await Promise.all(works.map(({ outcome }) => outcome));
+    await pass(works);
     expect(started).to.have.length(9);
   });
 
@@ -136,32 +138,22 @@ describe('the queue of password hashes', () => {
   });
 
   it('a caller with only one request in a full queue is not refused for sending too many', async () => {
-    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
-    const first = begin(takeTurn, from('ada', '192.0.2.1'));
-    first.release();
-    await first.outcome;
-    const others = times(3, (index) => from(`c-${index}`, `198.51.100.${index}`));
-    const crowd = others.map((turn) => begin(takeTurn, turn));
-    expect(await begin(takeTurn, from('ada', '192.0.2.1')).outcome).to.equal('too many');
-    for (const { release } of crowd) release();
-    await Promise.all(crowd.map(({ outcome }) => outcome));
+    const { ask, pass } = queueOf(1, 2);
+    await pass([ask('ada')]);
+    const crowd = ['c-1', 'c-2', 'c-3'].map((account) => ask(account));
+    expect(await ask('ada').outcome).to.equal('too many');
+    await pass(crowd);
   });
 
   it('a refused request does not move its account further back in the queue', async () => {
-    const takeTurn = createTurns({ atOnce: 1, maxWaiting: 2 });
-    const works = times(50, () => from('eve', '192.0.2.1')).map((turn) => begin(takeTurn, turn));
-    const started: string[] = [];
-    const ada = begin(takeTurn, from('ada', '192.0.2.1'), () => started.push('ada'));
-    const bob = begin(takeTurn, from('bob', 'b'), () => started.push('bob'));
-    for (const { release } of [...works, ada, bob]) release();
-    expect(await bob.outcome).to.equal('done');
+    const { ask, pass } = queueOf(1, 2);
+    const works = times(50, () => from('eve', '192.0.2.1')).map((turn) => ask('eve', turn));
+    const [ada, bob] = [ask('ada', from('ada', '192.0.2.1')), ask('bob')];
+    const outcomes = pass(works);
     // Ada has Eve's address. When Bob's request arrived, Ada's was the latest from that address.
-    expect(await ada.outcome).to.equal('too many of its own');
-    const outcomes = await Promise.all(works.map(({ outcome }) => outcome));
-    expect(outcomes.filter((one) => one === 'done')).to.have.length(2);
-    const again = begin(takeTurn, from('eve', '192.0.2.1'));
-    again.release();
-    expect(await again.outcome).to.equal('done');
+    expect(await pass([ada, bob])).to.deep.equal(['too many of its own', 'done']);
+    expect((await outcomes).filter((one) => one === 'done')).to.have.length(2);
+    expect(await pass([ask('eve', from('eve', '192.0.2.1'))])).to.deep.equal(['done']);
   });
 
   it('the next password is hashed even if hashing the previous one failed', async () => {

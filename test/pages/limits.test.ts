@@ -4,10 +4,12 @@ import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect, refresh } from '../support/oauth.ts';
 import type { Fields } from '../support/person.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
-import { type SignedInPerson, signedIn } from './signed-in-person.ts';
+import { type Member, reachOf as reachOfToken } from './organization-members.ts';
+import { signedIn } from './signed-in-person.ts';
 
 const CONNECTIONS = '/profile/connections';
 const API_KEYS = '/profile/api-keys';
@@ -16,7 +18,7 @@ const UNLIMITED = { limit_places: 'all', limit_rights: 'all', limit_last_day: ''
 
 onPostgresAndRedis('a limit on the access of a client or an API key', (start) => {
   const on = startSeeded({ on: start, clock: true });
-  let person: SignedInPerson;
+  let person: Member;
   let rigaId: string;
 
   before(async () => {
@@ -36,20 +38,20 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   const dayAfter = (days: number) => new Date(on.clock.clock() + days * DAY_MS).toISOString().slice(0, 10);
   const connect = () => partnerTokens(on.issuer, on.seeded, person).tokens(client());
 
+  async function keyNamed(name: string) {
+    const key = (await on.service.apiKeys.listOf(person.accountId)).find((one) => one.name === name);
+    if (!key) throw new Error(`no API key ${name}`);
+    return key;
+  }
+
   /** Opens the consent page and approves with this limit. */
   async function approveWith(limit: Fields) {
     const page = await person.open(authorization());
     return person.follow(await person.submit(page, { decision: 'approve', ...limit }));
   }
   /** Returns what a token reaches, in lines such as `Northern Logistics member: Riga read`. */
-  async function reachOf(token: string, issuer = on.issuer): Promise<readonly string[]> {
-    const { body } = await introspect(issuer, on.clients.resourceServer, token);
-    const organizations = (body.organizations ?? []) as readonly {
-      name: string;
-      role: string;
-      warehouses: readonly { name: string; rights: readonly string[] }[];
-    }[];
-    return organizations.map(({ name, role, warehouses }) =>
+  async function reachOf(token: string): Promise<readonly string[]> {
+    return (await reachOfToken(on, token)).map(({ name, role, warehouses }) =>
       [`${name} ${role}:`, ...warehouses.map((one) => `${one.name} ${one.rights.join('+')}`)].join(' '),
     );
   }
@@ -58,9 +60,8 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   it('the limit of an API key that was revoked in another tab, or of no key, is answered on the list of keys', async () => {
     const keys = '/profile/api-keys';
     const page = await person.fillIn(keys, { name: 'Short lived', expires_in_days: '30' });
-    const list = await person.get(keys);
-    const [, id = ''] = list.html.match(/api-keys\/([^/"]+)\/limit/) ?? [];
     expect(page.html).to.include('data-secret');
+    const { id } = await keyNamed('Short lived');
     const second = await person.get(`${keys}/${id}/limit`);
     await person.fillIn(`${keys}/${id}/revoke`);
     const attempts = [
@@ -150,8 +151,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
 
   it('a page that shows an earlier limit than the stored one saves nothing over it, and says so', async () => {
     await connect();
-    await person.fillIn(API_KEYS, { name: 'Two tabs', expires_in_days: '30' });
-    const [, id = ''] = (await person.get(API_KEYS)).html.match(/api-keys\/([^/"]+)\/limit/) ?? [];
+    const { id } = await apiKeyOf(on.service, person);
     for (const path of [connection(), `${API_KEYS}/${id}/limit`]) {
       const [first, second] = [await person.get(path), await person.get(path)];
       await person.submit(first, { limit_places: 'chosen', place: rigaId, limit_rights: 'read' });
@@ -293,7 +293,6 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   });
 
   it('the access limit of an API key is chosen when the key is created, and can be changed later', async () => {
-    const accountId = on.seeded.person.accountId;
     const made = await person.fillIn(API_KEYS, {
       name: 'Export',
       expires_in_days: '90',
@@ -302,8 +301,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     });
     const [value = ''] = /gate_key_[\w-]{49}/.exec(made.html) ?? [];
     expect(await reachOf(value)).to.deep.equal(['Northern Logistics member: Riga read']);
-    const key = (await on.service.apiKeys.listOf(accountId)).find(({ name }) => name === 'Export');
-    const page = await person.get(`${API_KEYS}/${key?.id}/limit`);
+    const page = await person.get(`${API_KEYS}/${(await keyNamed('Export')).id}/limit`);
     await person.submit(page, { limit_places: 'all', place: [], limit_rights: 'read' });
     await eventually(async () =>
       expect(await reachOf(value)).to.deep.equal([
@@ -316,10 +314,9 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   it('a limit with a place that was just lost is shown again with the places that are left, and not as no limit', async () => {
     const subject = { accountId: on.seeded.person.accountId };
     await connect();
-    await person.fillIn(API_KEYS, { name: 'Z', expires_in_days: '90' });
-    const key = (await on.service.apiKeys.listOf(subject.accountId)).find(({ name }) => name === 'Z');
+    const key = await apiKeyOf(on.service, person);
     for (const [path, more] of [
-      [`${API_KEYS}/${key?.id}/limit`, {}],
+      [`${API_KEYS}/${key.id}/limit`, {}],
       [authorization(), { decision: 'approve' }],
       [connection(), {}],
       [API_KEYS, { name: 'Y', expires_in_days: '90' }],
@@ -340,8 +337,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
       ]);
       expect((await person.submit(again, more)).status, `${path}`).to.equal(303);
     }
-    const keys = await on.service.apiKeys.listOf(subject.accountId);
-    expect(keys.find(({ name }) => name === 'Y')).to.deep.include({ places: [rigaId], isReadOnly: true });
+    expect(await keyNamed('Y')).to.deep.include({ places: [rigaId], isReadOnly: true });
   });
 
   it('a limit to a place that is lost while its form is checked is never stored as no limit', async () => {
@@ -349,10 +345,9 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     const { access, apiKeys, memberships } = on.service;
     const toRiga = { limit_places: 'chosen', place: rigaId };
     await person.fillIn(API_KEYS, { name: 'Narrow', expires_in_days: '90', ...toRiga });
-    const narrow = (await apiKeys.listOf(accountId)).find(({ name }) => name === 'Narrow');
     const { accessOf } = access;
     for (const [path, fields] of [
-      [`${API_KEYS}/${narrow?.id}/limit`, { ...toRiga, limit_rights: 'read' }],
+      [`${API_KEYS}/${(await keyNamed('Narrow')).id}/limit`, { ...toRiga, limit_rights: 'read' }],
       [API_KEYS, { name: 'Also narrow', expires_in_days: '90', ...toRiga }],
     ] as const) {
       const page = await person.get(path);

@@ -2,7 +2,8 @@
 import { expect } from 'chai';
 import { said } from '../pages/client-owner.ts';
 import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
-import { startWithUpstream, WITH_PLATFORM } from './service.ts';
+import type { Traveller } from '../support/upstream.ts';
+import { setExternalId, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
 describe('a user who signs in for the first time and has no password', () => {
   // Offer a single sign-in method, so that no page asks for a choice.
@@ -16,10 +17,14 @@ describe('a user who signs in for the first time and has no password', () => {
 
   async function addImported({ sub, email }: typeof LINUS, name: string): Promise<void> {
     const { id } = await on.service.accounts.add({ email, name });
-    const statement = 'UPDATE accounts SET external_id = $1 WHERE id = $2';
-    await on.service.database.query(statement, [sub, id]);
-    on.service.accounts.forget(id);
+    await setExternalId(on.service, id, sub);
   }
+
+  const account = () => on.service.accounts.findByEmail(LINUS.email);
+  const accountId = async (): Promise<string> => (await account())?.id ?? '';
+  /** Sends the form for a new API key. @returns the answer, which asks for a confirmation */
+  const askForKey = async (person: Traveller) =>
+    person.submit(await person.travel(await person.get('/profile/api-keys')), { name: 'Night sync' });
 
   it("a new user signs in from a client's request, approves, and the client is connected", async () => {
     const { confidential } = on.seeded.clients;
@@ -31,13 +36,10 @@ describe('a user who signs in for the first time and has no password', () => {
     const { location } = await person.travel(await person.submit(consent, { decision: 'approve' }));
     expect(location?.searchParams.get('state')).to.equal('state-of-the-partner');
     const code = location?.searchParams.get('code') ?? '';
-    const tokens = await exchangeCode(on.service.issuer, confidential, code, {
-      code_verifier: verifier,
-    });
+    const tokens = await exchangeCode(on.service.issuer, confidential, code, { code_verifier: verifier });
     expect(tokens.status, tokens.text).to.equal(200);
-    const account = await on.service.accounts.findByEmail(LINUS.email);
-    expect(account).to.include({ hasPassword: false });
-    const log = await on.service.activity.of(account?.id ?? '', { limit: 9 });
+    expect(await account()).to.include({ hasPassword: false });
+    const log = await on.service.activity.of(await accountId(), { limit: 9 });
     expect(log.map(({ action }) => action).toSorted()).to.deep.equal(['connected', 'identity_linked', 'signed_in']);
   });
 
@@ -58,8 +60,7 @@ describe('a user who signs in for the first time and has no password', () => {
   it('a user who cancels at the provider comes back to the sign-in page, and keeps what they typed', async () => {
     const person = on.traveller();
     const form = await person.travel(await person.get('/profile/api-keys'));
-    const account = await on.service.accounts.findByEmail(LINUS.email);
-    await on.service.accounts.endSessions(account?.id ?? '');
+    await on.service.accounts.endSessions(await accountId());
     const sent = await person.submit(form, { name: 'Night sync' });
     const callback = await person.untilCallback(sent);
     callback.searchParams.delete('code');
@@ -82,8 +83,7 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.isCancelling = false;
     expect(back.url.pathname).to.equal('/profile/api-keys');
     expect(back.html).to.include('value="Night sync"');
-    const account = await on.service.accounts.findByEmail(LINUS.email);
-    expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.deep.equal([]);
+    expect(await on.service.apiKeys.listOf(await accountId())).to.deep.equal([]);
   });
 
   it('a user of a provider without a password sees no page about passwords', async () => {
@@ -107,8 +107,7 @@ describe('a user who signs in for the first time and has no password', () => {
 
   it('a user confirms an action at the provider, the form keeps the entered values, and the log has the confirmation', async () => {
     const person = on.traveller();
-    const form = await person.travel(await person.get('/profile/api-keys'));
-    const asked = await person.submit(form, { name: 'Night sync' });
+    const asked = await askForKey(person);
     expect(asked.html).to.include(said('confirm.title')).and.not.include('current_password');
     // Chromium applies form-action to the redirect to the provider, too.
     expect(asked.headers.get('content-security-policy')).not.to.include('form-action');
@@ -118,14 +117,10 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(back.url.pathname).to.equal('/profile/api-keys');
     expect(back.html).to.include('value="Night sync"');
     // The user returns from the provider, but the form is not sent.
-    const account = await on.service.accounts.findByEmail(LINUS.email);
-    expect(await on.service.apiKeys.listOf(account?.id ?? '')).to.have.lengthOf(0);
+    expect(await on.service.apiKeys.listOf(await accountId())).to.have.lengthOf(0);
     const made = await person.follow(await person.submit(back, { name: 'Night sync' }));
     expect(made.html).to.include('data-secret');
-    const log = await on.service.activity.of(account?.id ?? '', {
-      limit: 9,
-      actions: ['signed_in'],
-    });
+    const log = await on.service.activity.of(await accountId(), { limit: 9, actions: ['signed_in'] });
     const [confirmed, signedInBefore] = log.map(({ details }) => details);
     expect(confirmed).to.include({ provider_name: 'Warehouse platform', confirmation: true });
     expect(signedInBefore).to.not.have.property('confirmation');
@@ -133,11 +128,7 @@ describe('a user who signs in for the first time and has no password', () => {
 
   it('a user cannot confirm an action as an unknown user, nor with an old authentication', async () => {
     const person = on.traveller();
-    const confirm = async () => {
-      const form = await person.travel(await person.get('/profile/api-keys'));
-      const asked = await person.submit(form, { name: 'Night sync' });
-      return person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
-    };
+    const confirm = async () => person.travel(await person.submit(await askForKey(person), WITH_PLATFORM));
     await person.travel(await person.get('/profile'));
     on.upstream.lie = { claims: ({ auth_time, ...claims }) => ({ ...claims, auth_time: 1 }) };
     const stale = await confirm();
@@ -147,11 +138,8 @@ describe('a user who signs in for the first time and has no password', () => {
     on.upstream.lie = { claims: (claims) => ({ ...claims, sub: 'linked with no account' }) };
     expect((await confirm()).html).to.include(said('upstream.another-heading'));
     on.upstream.lie = {};
-    const form = await person.get('/profile/api-keys');
-    const asked = await person.submit(form, { name: 'Night sync' });
-    expect(asked.html).to.include(said('confirm.title'));
-    const account = await on.service.accounts.findByEmail(LINUS.email);
-    const [last] = await on.service.activity.of(account?.id ?? '', { limit: 1 });
+    expect((await askForKey(person)).html).to.include(said('confirm.title'));
+    const [last] = await on.service.activity.of(await accountId(), { limit: 1 });
     expect(last).to.deep.include({ action: 'sign_in_refused' });
   });
 });

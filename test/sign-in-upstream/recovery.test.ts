@@ -34,13 +34,7 @@ describe('an account that an attacker had access to', () => {
   const isSignedIn = async (who: Pick<Person, 'get'>): Promise<boolean> => (await who.get('/profile')).status === 200;
   const partner = (browser?: Person) => partnerTokens(on.service.issuer, { ...on.seeded, person }, browser);
   const isActive = (token: string) => partner().isActive(token);
-  /** Waits for a mail about this, because mails are sent in the background, in any order. */
-  const mailAbout = (what: string) =>
-    eventually(() => {
-      const found = mail.received.find(({ to, raw }) => to.includes(person.email) && raw.includes(what));
-      if (!found) throw new Error('no such mail yet');
-      return found.text;
-    });
+  const mailAbout = async (what: string): Promise<string> => (await mail.mailTo(person.email, what)).text;
 
   /** Creates everything that an attacker could create in the account. */
   async function attackAccount() {

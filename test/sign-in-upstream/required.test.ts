@@ -10,7 +10,6 @@ import { CALLBACK, type TestBrowser, testBrowser } from '../pages/oauth-clients/
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
-import { eventually } from '../support/eventually.ts';
 import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl, introspect, type TestClient } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
@@ -178,12 +177,7 @@ describe('if a password is not enough', () => {
     const linkFor = (purpose: LinkPurpose, { accountId } = owner): Promise<string> =>
       passwordLink(on.service, { accountId }, purpose);
     const passkeysOf = ({ accountId } = owner) => on.service.passkeys.of(accountId);
-    const mailTo = ({ email }: SeededPerson, what: string) =>
-      eventually(() => {
-        const found = mail.received.find(({ to, raw }) => to.includes(email) && raw.includes(what));
-        if (!found) throw new Error('no such mail yet');
-        return found.text;
-      });
+    const mailTo = async ({ email }: SeededPerson, what: string) => (await mail.mailTo(email, what)).text;
     /** Asks for a link as a user does, and returns the link of the mail. */
     const forgetPassword = async (): Promise<string> => {
       const person = browser();

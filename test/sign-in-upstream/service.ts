@@ -39,6 +39,16 @@ export const GRACE = {
 
 export const WITH_PLATFORM = { sign_in_with: 'platform' };
 
+/** Gives an account an id in another system, as an import does. */
+export async function setExternalId(
+  { database, accounts }: TestService,
+  id: string,
+  externalId: string,
+): Promise<void> {
+  await database.query('UPDATE accounts SET external_id = $1 WHERE id = $2', [externalId, id]);
+  accounts.forget(id);
+}
+
 export function startWithUpstream({
   provider,
   hasSecond = false,

@@ -1,7 +1,6 @@
 /** sign_in.require and providers: when a sign-in with a provider counts as strong. */
 import { expect } from 'chai';
 import { isStrong, type UpstreamStrength } from '../../src/accounts/sign-in-strength.ts';
-import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { said } from '../pages/client-owner.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
@@ -10,35 +9,28 @@ import { startWithUpstream } from './service.ts';
 const STRONG_SIGN_IN = '/profile/stronger-sign-in';
 const REQUIRED = { require: 'passkey-or-upstream', requireGraceSeconds: 0 } as const;
 
-/** Starts a suite with an owner of an organization, who signs in with the provider. */
-function withOwner(provider: Partial<SignInProvider>, { passwords = true } = {}) {
-  const on = startWithUpstream({ provider, passwords, settings: { signIn: REQUIRED } });
-  let owner: SeededPerson;
-  const olga = () => ({ sub: 'olga', email: owner.email, email_verified: true });
-  before('an owner of an organization', async () => {
-    owner = await addPerson(on.service, 'Olga Owner', 'olga@example.test');
-    const { id } = await on.service.organizations.add({ name: 'Storage' });
-    await on.service.memberships.setRole({ accountId: owner.accountId }, id, 'owner');
-  });
-  return {
-    on,
-    owner: () => owner,
-    /** Signs in with the provider, whose ID token contains these claims. */
-    async signIn(claims: object, person = on.traveller()) {
-      on.upstream.lie = { claims: (said) => ({ ...said, auth_time: Number(said.iat), ...claims }) };
-      const page = await on.signIn(olga(), person);
-      return { person, page };
-    },
-  };
-}
-
 describe('an owner whose provider must prove a second factor', () => {
-  const { on, signIn } = withOwner({
-    acrValues: ['phr', 'mfa'],
-    strongAcr: ['phr', 'mfa'],
-    strongAmr: ['otp', 'hwk'],
-  });
+  const provider = { acrValues: ['phr', 'mfa'], strongAcr: ['phr', 'mfa'], strongAmr: ['otp', 'hwk'] };
+  const on = startWithUpstream({ provider, settings: { signIn: REQUIRED } });
   const STRONG = { acr: 'mfa', amr: ['pwd', 'otp'] };
+  let owner: SeededPerson;
+
+  before('an owner of an organization', async () => {
+    owner = await addPerson(on.service, 'Olga Owner');
+    const { id } = await on.service.organizations.add({ name: 'Storage' });
+    await on.service.memberships.setRole(owner, id, 'owner');
+  });
+
+  /** From now on the ID tokens of the provider contain these claims. */
+  const answering = (claims: object): void => {
+    on.upstream.lie = { claims: (said) => ({ ...said, auth_time: Number(said.iat), ...claims }) };
+  };
+  /** Signs in with the provider, whose ID token contains these claims. */
+  async function signIn(claims: object, person = on.traveller()) {
+    answering(claims);
+    const page = await on.signIn({ sub: 'olga', email: owner.email, email_verified: true }, person);
+    return { person, page };
+  }
 
   it('an owner who needs a strong sign-in is redirected to the provider with acr_values', async () => {
     const person = on.traveller();
@@ -68,35 +60,26 @@ describe('an owner whose provider must prove a second factor', () => {
   it('an owner cannot choose a new password after a sign-in weaker than required', async () => {
     const { person } = await signIn(STRONG);
     const page = await person.get('/profile/security');
-    on.upstream.lie = {
-      claims: (said) => ({ ...said, auth_time: Number(said.iat), acr: 'mfa', amr: ['pwd'] }),
-    };
+    answering({ acr: 'mfa', amr: ['pwd'] });
     const back = await person.travel(await person.submit(page, { confirm_with: 'platform' }));
     expect(back.url.pathname).to.equal('/profile/security');
     expect(back.html).to.include(said('upstream.too-weak'));
-    on.upstream.lie = {
-      claims: (said) => ({ ...said, auth_time: Number(said.iat), ...STRONG }),
-    };
-    const again = await person.submit(await person.get('/profile/security'), {
-      confirm_with: 'platform',
-    });
+    answering(STRONG);
+    const again = await person.submit(await person.get('/profile/security'), { confirm_with: 'platform' });
     expect((await person.travel(again)).url.pathname).to.equal('/password');
   });
-});
 
-describe('an owner whose only sign-in method is a provider that must prove a second factor', () => {
-  const { on, owner, signIn } = withOwner({ match: 'verified_email', strongAmr: ['otp'] }, { passwords: false });
-
-  it('an owner with a weak sign-in sees the sign-in page again instead of a redirect loop', async () => {
-    const { person, page } = await signIn({ amr: ['pwd'] });
-    expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
-    const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
-    const asked = await person.travel(await person.get(url));
-    expect(asked.html).to.include('Your last sign-in did not prove enough');
-    on.upstream.lie = { claims: (said) => ({ ...said, amr: ['otp'] }) };
-    const consent = await person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
-    expect(consent.html).to.include(owner().email).and.include('value="approve"');
-  });
+  it('an owner with a weak sign-in sees the sign-in page again instead of a redirect loop, if there is no other method', () =>
+    on.service.withSettings(on.providing({ strongAmr: ['otp'] }, { passwords: false }), async () => {
+      const { person, page } = await signIn({ amr: ['pwd'] });
+      expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
+      const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
+      const asked = await person.travel(await person.get(url));
+      expect(asked.html).to.include('Your last sign-in did not prove enough');
+      on.upstream.lie = { claims: (said) => ({ ...said, amr: ['otp'] }) };
+      const consent = await person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
+      expect(consent.html).to.include(owner.email).and.include('value="approve"');
+    }));
 });
 
 describe('a session from a provider', () => {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { SessionEnded } from '../../src/accounts/activity/activity.ts';
 import { said } from '../pages/client-owner.ts';
-import { GRACE, startWithUpstream } from './service.ts';
+import { GRACE, setExternalId, startWithUpstream } from './service.ts';
 
 describe('a user who signs in with a provider', () => {
   const on = startWithUpstream();
@@ -75,11 +75,7 @@ describe('a user who signs in with a provider', () => {
       isSynced: false,
       challenge: { text: 'asked before', seconds: 60 },
       requireMayAdd: async () => {},
-      origin: {
-        address: '192.0.2.9',
-        browser: 'Firefox',
-        session: { uid: 'theirs', generation: 1 },
-      },
+      origin: { address: '192.0.2.9', browser: 'Firefox', session: { uid: 'theirs', generation: 1 } },
     });
     expect(await adding.catch((error) => error)).to.be.instanceOf(SessionEnded);
     expect(await linksOf(accountId)).to.deep.equal([]);
@@ -122,12 +118,10 @@ describe('an external id that a provider sends as a number', () => {
       ['Anna Arnold', '9007199254740992'],
       ['Zoe Zero', '0'],
       ['Nina Number', '17'],
-    ]) {
+    ] as const) {
       const email = `${externalId}@example.test`;
-      const { id } = await on.service.accounts.add({ email, name: name ?? '' });
-      const sql = 'UPDATE accounts SET external_id = $1 WHERE id = $2';
-      await on.service.database.query(sql, [externalId, id]);
-      on.service.accounts.forget(id);
+      const { id } = await on.service.accounts.add({ email, name });
+      await setExternalId(on.service, id, externalId);
     }
   });
 

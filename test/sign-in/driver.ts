@@ -1,6 +1,5 @@
 /** Drives a real service through the events of the table of sign-in (table.ts). */
 import { expect } from 'chai';
-import type { JWTPayload } from 'jose';
 import { said } from '../pages/client-owner.ts';
 import { NEW, optionsFor, SECURITY } from '../pages/passkeys/soft-passkey.ts';
 import { startWithUpstream } from '../sign-in-upstream/service.ts';
@@ -55,26 +54,17 @@ export function driver(start: Start) {
     providerOf(provider).account = { sub };
     // RFC 7519 §2: a time may have a fraction.
     const fraction = provider === 'weak' ? 0.5 : 0;
-    const claims = (sent: JWTPayload) => ({
-      ...sent,
-      auth_time: Number(sent.iat) - fraction,
-    });
-    providerOf(provider).lie = { claims };
+    providerOf(provider).lie = { claims: (sent) => ({ ...sent, auth_time: Number(sent.iat) - fraction }) };
   }
 
-  async function addLink({ accountId, ...who }: SeededPerson, held: Exclude<Held, 'passkey'>): Promise<void> {
+  async function addLink(who: SeededPerson, held: Exclude<Held, 'passkey'>): Promise<void> {
     const provider = held === 'unused' ? 'strong' : held;
     const now = new Date(on.clock.clock());
+    const { issuer } = providerOf(provider);
     await on.service.database.query(
       `INSERT INTO account_identities (issuer, subject, account_id, created_at, last_used_at)
         VALUES ($1, $2, $3, $4, $5)`,
-      [
-        providerOf(provider).issuer,
-        subjectOf({ accountId, ...who }, provider),
-        accountId,
-        now,
-        held === 'unused' ? null : now,
-      ],
+      [issuer, subjectOf(who, provider), who.accountId, now, held === 'unused' ? null : now],
     );
   }
 
@@ -166,11 +156,8 @@ export function driver(start: Start) {
     return password;
   }
 
-  async function useLink(
-    actor: Actor,
-    purpose: 'invitation' | 'forgotten',
-    { browser }: Pick<Actor, 'browser'> = actor,
-  ): Promise<Page> {
+  async function useLink(actor: Actor, purpose: 'invitation' | 'forgotten'): Promise<Page> {
+    const { browser } = actor;
     const page = await browser.open(await passwordLink(on.service, actor.who, purpose));
     return browser.follow(await browser.submit(page, { new_password: newPasswordOf(actor) }));
   }
@@ -239,10 +226,8 @@ export function driver(start: Start) {
         const path = `${SECURITY}/passkeys/${id}/remove`;
         const page = await browser.get(path);
         if (by === 'password') on.clock.advance(601);
-        const sent = await browser.post(
-          path,
-          fieldsOf(page, (action) => action.endsWith('/remove')),
-        );
+        const isOwn = (action: string) => action.endsWith('/remove');
+        const sent = await browser.post(path, fieldsOf(page, isOwn));
         return by === 'password' ? browser.submit(sent, { current_password: who.password }) : sent;
       }
       case 'sign out here':
@@ -254,9 +239,11 @@ export function driver(start: Start) {
         return endSessions(other, event === 'sign out elsewhere' ? 'others' : 'all');
       }
       case 'remove passkey in another browser':
-      case 'set a new password in another browser': {
+      case 'set a new password in another browser':
+      case 'use invitation in another browser':
+      case 'use forgotten in another browser': {
         const other: Actor = { ...actor, browser: on.traveller() };
-        await signIn(other.browser, who);
+        if (!event.startsWith('use ')) await signIn(other.browser, who);
         await act(other, event.replace(' in another browser', '') as Event);
         actor.who = other.who;
         return undefined;
@@ -280,11 +267,6 @@ export function driver(start: Start) {
       case 'use forgotten and sign in':
         await useLink(actor, 'forgotten');
         return signIn(browser, actor.who);
-      case 'use invitation in another browser':
-      case 'use forgotten in another browser': {
-        const other = { browser: on.traveller() };
-        return void (await useLink(actor, event.includes('invitation') ? 'invitation' : 'forgotten', other));
-      }
       case 'finish at strong in another browser': {
         presentAt('strong', who);
         const other = on.traveller();

@@ -4,12 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
 import { atEndOfFile } from './end-of-run.ts';
+import { eventually } from './eventually.ts';
 import { type Deployment, type Start, startsOn } from './service.ts';
 
 export interface ReceivedMail {
   /** The recipients in the envelope. */
   readonly to: readonly string[];
   readonly from: string;
+  readonly subject: string;
   /** The complete message as received: headers, an empty line, the text. */
   readonly raw: string;
   /** The plain text, decoded. */
@@ -52,6 +54,7 @@ export async function startMailServer(
         received.push({
           to: envelope.rcptTo.map(({ address }) => address),
           from: envelope.mailFrom ? envelope.mailFrom.address : '',
+          subject: /^Subject: (.*)$/m.exec(raw)?.[1]?.trim() ?? '',
           raw,
           ...partsOf(raw),
         });
@@ -77,6 +80,8 @@ export function startsWithMail(deployment?: Deployment): {
   readonly received: readonly ReceivedMail[];
   /** Recipients whose mail is refused for now. */
   readonly refused: Set<string>;
+  /** Waits for a mail to this address that contains these words: mails are sent in the background, in any order. */
+  mailTo(address: string, what: string): Promise<ReceivedMail>;
 } {
   const start = startsOn(deployment);
   const received: ReceivedMail[] = [];
@@ -84,6 +89,12 @@ export function startsWithMail(deployment?: Deployment): {
   return {
     received,
     refused,
+    mailTo: (address, what) =>
+      eventually(() => {
+        const found = received.find(({ to, raw }) => to.includes(address) && raw.includes(what));
+        if (!found) throw new Error('no such mail yet');
+        return found;
+      }),
     async start({ settings, ...options } = {}) {
       const server = await startMailServer(undefined, received, refused);
       atEndOfFile(server.close);

@@ -1,6 +1,6 @@
 /** A user's passkeys: added, used to sign in and to confirm, renamed, removed. */
 import { expect } from 'chai';
-import { startWithUpstream } from '../../sign-in-upstream/service.ts';
+import { setExternalId, startWithUpstream } from '../../sign-in-upstream/service.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startsWithMail } from '../../support/mail-server.ts';
 import { authorizationUrl } from '../../support/oauth.ts';
@@ -13,10 +13,7 @@ import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passke
 
 describe('passkeys', () => {
   const mail = startsWithMail();
-  const on = startSeeded({
-    clock: true,
-    on: mail.start,
-  });
+  const on = startSeeded({ clock: true, on: mail.start });
   let person: SignedInPerson & SeededPerson;
 
   beforeEach(async () => {
@@ -25,10 +22,7 @@ describe('passkeys', () => {
 
   const log = () => on.service.activity.of(person.accountId, { limit: 10 });
   const passkeys = () => on.service.passkeys.of(person.accountId);
-  const subjects = () =>
-    mail.received
-      .filter(({ to }) => to.includes(person.email))
-      .map(({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1]?.trim());
+  const subjects = () => mail.received.filter(({ to }) => to.includes(person.email)).map(({ subject }) => subject);
 
   it('passkeys require user verification, are discoverable, and are bound to this host', async () => {
     const asked = await optionsFor(person, 'add');
@@ -207,9 +201,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
 
   before('an imported account with an external id', async () => {
     ({ id: accountId } = await on.service.accounts.add({ email: LINUS.email, name: 'Linus' }));
-    const values = [LINUS.sub, accountId];
-    await on.service.database.query('UPDATE accounts SET external_id = $1 WHERE id = $2', values);
-    on.service.accounts.forget(accountId);
+    await setExternalId(on.service, accountId, LINUS.sub);
     on.upstream.account = LINUS;
   });
 
