@@ -46,13 +46,13 @@ describe('the networks of a client', () => {
     });
   /** Uses the secret. The token is none of this client: the answer says so, and nothing else happens. */
   const useFrom = (address: string, one = client) => post(one, address, { token: 'x' }, '/oauth/introspect');
-  /** Records the networks of these addresses, as requests from them do. */
-  async function recordFrom(addresses: readonly string[], one = client): Promise<void> {
-    const found = await on.service.clients.find(one.id);
-    for (const address of addresses) if (found) on.service.clientNetworks.record(found, address);
+  /** Records the networks of so many addresses, as requests from them do. */
+  async function recordFrom(count: number, address: (number: number) => string): Promise<void> {
+    const found = await on.service.clients.find(client.id);
+    for (let number = 0; found && number < count; number += 1) {
+      on.service.clientNetworks.record(found, address(number));
+    }
   }
-  const numbered = (count: number, address: (number: number) => string): string[] =>
-    Array.from({ length: count }, (_, number) => address(number));
   async function seen(one = client) {
     await on.service.clientNetworks.flush();
     const found = await on.service.clients.find(one.id);
@@ -136,13 +136,13 @@ describe('the networks of a client', () => {
   });
 
   it('a client has at most 50 networks, and a thief with any number of them displaces none that was seen before', async () => {
-    const ownAddresses = numbered(40, (number) => `10.0.${number}.1`);
-    await recordFrom(ownAddresses);
+    const recordOwn = () => recordFrom(40, (number) => `10.0.${number}.1`);
+    await recordOwn();
     const own = await networksSeen();
     // New networks of one write are few, as a thief could bring any number: the rest are written when they return.
     for (let round = 0; round < 4; round += 1) {
       on.clock.advance(301);
-      await recordFrom(ownAddresses);
+      await recordOwn();
       await on.service.clientNetworks.flush();
     }
     const all = await networksSeen();
@@ -150,7 +150,7 @@ describe('the networks of a client', () => {
     expect(all).to.have.length(40);
     for (let round = 0; round < 3; round += 1) {
       on.clock.advance(301);
-      await recordFrom(numbered(20, (number) => `2001:db8:${round}${number}::1`));
+      await recordFrom(20, (number) => `2001:db8:${round}${number}::1`);
       const present = await networksSeen();
       expect(present).to.have.length(50).and.include.members(all);
     }

@@ -6,6 +6,7 @@ import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../sup
 import { createPerson, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
 const OLD = 'an-old-key-of-the-tests-0123456789abcdef';
@@ -87,23 +88,16 @@ describe('key rotation', () => {
 
 describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
   const start = startsOn('postgres+redis');
-  let first: TestService;
-  let seeded: Seed;
-
-  before(async () => {
-    first = await start({ settings: { secrets: secrets(OLD) } });
-    seeded = await seed(first);
-  });
-
-  const nodeWith = (...keys: Keys) => start({ sharing: first, settings: { secrets: secrets(...keys) } });
+  const on = startSeeded({ on: start, settings: { secrets: secrets(OLD) } });
+  const nodeWith = (...keys: Keys) => start({ sharing: on.service, settings: { secrets: secrets(...keys) } });
 
   /** Asserts that a session and a refresh token of one node are accepted by the other. */
   async function expectAccepted(from: TestService, to: TestService): Promise<void> {
     const browser = createPerson(from.issuer);
-    const token = await connect(from, seeded, browser);
+    const token = await connect(from, on.seeded, browser);
     expect(await isSignedIn(to, browser), 'session').to.equal(true);
-    const successor = await refreshed(to, seeded.clients.confidential, token);
-    await refreshed(from, seeded.clients.confidential, successor);
+    const successor = await refreshed(to, on.seeded.clients.confidential, token);
+    await refreshed(from, on.seeded.clients.confidential, successor);
     expect(await isSignedIn(from, browser), 'session on the way back').to.equal(true);
   }
 
@@ -111,7 +105,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
   async function expectFormAccepted(from: TestService, to: TestService): Promise<void> {
     const visitor = createPerson(from.issuer);
     const form_token = fieldOf(await visitor.get(`${from.issuer}/login`), 'form_token');
-    const { email, password } = seeded.person;
+    const { email, password } = on.seeded.person;
     const fields = { form_token, email, password };
     expect((await visitor.post(`${to.issuer}/login`, fields, { origin: to.issuer })).status, 'form').to.equal(303);
   }
@@ -127,10 +121,10 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
   it('tokens of a node that signs with a new key too early are refused by other nodes, but not revoked', async () => {
     const hasty = await nodeWith(NEW, OLD);
     const browser = createPerson(hasty.issuer);
-    const token = await connect(hasty, seeded, browser);
-    const client = seeded.clients.confidential;
-    expect((await refresh(first.issuer, client, token)).body.error).to.equal('invalid_grant');
-    expect(await isSignedIn(first, browser)).to.equal(false);
+    const token = await connect(hasty, on.seeded, browser);
+    const client = on.seeded.clients.confidential;
+    expect((await refresh(on.issuer, client, token)).body.error).to.equal('invalid_grant');
+    expect(await isSignedIn(on.service, browser)).to.equal(false);
     await refreshed(hasty, client, token);
   });
 });

@@ -20,7 +20,8 @@ describe('browser sessions', () => {
   }
 
   it('the session cookie is HttpOnly, for this host only, and not sent with requests from other sites', async () => {
-    const page = await signInPost(createPerson(on.issuer), on.seeded);
+    const person = createPerson(on.issuer);
+    const page = await person.submit(await person.get('/login'), credentials(on.seeded.person));
     expect(setCookies(page.headers)).to.deep.equal({
       gate_device: ['httponly', 'path=/', 'samesite=lax'],
       gate_session: ['httponly', 'path=/', 'samesite=lax'],
@@ -183,10 +184,6 @@ describe('cookies of an https issuer', () => {
 });
 
 const credentials = ({ email, password }: Seed['person']) => ({ email, password });
-
-async function signInPost(person: Person, { person: account }: Seed): Promise<Page> {
-  return person.submit(await person.get('/login'), credentials(account));
-}
 
 /** The session cookie and its signature, as the browser sends them. */
 function sessionCookie(person: Person): string {

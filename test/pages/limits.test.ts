@@ -294,14 +294,14 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
 
   it('the access limit of an API key is chosen when the key is created, and can be changed later', async () => {
     const made = await person.fillIn(API_KEYS, {
-      name: 'Export',
+      name: 'Chosen',
       expires_in_days: '90',
       limit_places: 'chosen',
       place: rigaId,
     });
     const [value = ''] = /gate_key_[\w-]{49}/.exec(made.html) ?? [];
     expect(await reachOf(value)).to.deep.equal(['Northern Logistics member: Riga read']);
-    const page = await person.get(`${API_KEYS}/${(await keyNamed('Export')).id}/limit`);
+    const page = await person.get(`${API_KEYS}/${(await keyNamed('Chosen')).id}/limit`);
     await person.submit(page, { limit_places: 'all', place: [], limit_rights: 'read' });
     await eventually(async () =>
       expect(await reachOf(value)).to.deep.equal([

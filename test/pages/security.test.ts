@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { addPerson, type Seed, type SeededPerson, seed } from '../support/seed.ts';
+import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
@@ -231,18 +231,16 @@ describe('the security page', () => {
 
 describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
   const start = startsOn('postgres+redis');
-  let first: TestService;
+  const settings = { server: { proxyHops: 1 }, limits: { signInFailuresPerAccount: 3 } };
+  const on = startSeeded({ on: start, settings });
   let second: TestService;
-  let seeded: Seed;
 
   before(async () => {
-    first = await start({ settings: { server: { proxyHops: 1 }, limits: { signInFailuresPerAccount: 3 } } });
-    second = await start({ sharing: first });
-    seeded = await seed(first);
+    second = await start({ sharing: on.service });
   });
 
   it('a renewed session is valid on every node immediately, and earlier ones end on every node', async () => {
-    const person = await signedIn(first, seeded.person);
+    const person = await signedIn(on.service, on.seeded.person);
     const statusAtSecond = async (cookie: string): Promise<number> => {
       const headers = { cookie };
       return (await fetch(`${second.issuer}/profile`, { headers, redirect: 'manual' })).status;
@@ -258,8 +256,8 @@ describeOn([postgresServer, redisServer], 'sessions on several nodes', () => {
   });
 
   it('a browser that is known to one node is known to every node while attackers guess the password', async () => {
-    const { email, password: right } = seeded.other;
-    const known = await signedIn(first, seeded.other);
+    const { email, password: right } = on.seeded.other;
+    const known = await signedIn(on.service, on.seeded.other);
     const device = /gate_device=[^;]+/.exec(known.cookieHeader('/'))?.[0] ?? '';
     const attempt = async (password: string, address: string, cookies = ''): Promise<number> => {
       const headers = { 'x-forwarded-for': address };

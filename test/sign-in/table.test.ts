@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { type Proof, withProof } from '../../src/accounts/sign-in-strength.ts';
 import { type StoredSession, sessionFrom } from '../../src/provider/browser-sessions.ts';
-import { onPostgresAndRedis, startsOn } from '../support/service.ts';
+import { startsOn } from '../support/service.ts';
 import { driver } from './driver.ts';
 import { AT_ONCE, ENDS_OF_A_COOKIE, ROWS, type Row, RULES } from './table.ts';
 
@@ -14,14 +14,10 @@ function titleOf({ rule, held, required, from, events }: Row): string {
 }
 
 describe('the table of sign-in', () => {
-  const { check } = driver(startsOn());
+  const { check, copyAfter, addAtOnce } = driver(startsOn());
   for (const row of ROWS) {
     it(titleOf(row), () => check(row));
   }
-});
-
-onPostgresAndRedis('the events of sign-in between nodes and stores', (start) => {
-  const { copyAfter, addAtOnce } = driver(start);
 
   for (const event of ENDS_OF_A_COOKIE) {
     it(`an earlier cookie and a restored token store sign no user in after the event: ${event}`, async () => {

@@ -1,9 +1,8 @@
 /** The cookie of a known browser: it cannot be forged, it expires, and it can be revoked. */
 import { expect } from 'chai';
-import { createTestClock, type TestClock } from '../../support/clock.ts';
 import { createPerson, type Page, type Person } from '../../support/person.ts';
 import type { SeededPerson } from '../../support/seed.ts';
-import { startsOn, type TestService } from '../../support/service.ts';
+import { startSeeded } from '../../support/seeded.ts';
 import { attempt, guesses, newPerson, PER_ACCOUNT, settings, spread } from './password-guessing.ts';
 
 const DAY = 86_400;
@@ -12,19 +11,12 @@ const COOKIE = /^gate_device=([^;]*); path=\/; expires=[^;]+; samesite=lax; http
 const withOtherStart = (text: string): string => `${text.startsWith('A') ? 'B' : 'A'}${text.slice(1)}`;
 
 describe('the cookie of a known browser', () => {
-  const start = startsOn();
-  let service: TestService;
+  const on = startSeeded({ settings, clock: true });
   let person: SeededPerson;
-  let time: TestClock;
   let networks = 0;
 
-  before(async () => {
-    time = createTestClock();
-    service = await start({ settings, clock: time.clock });
-  });
-  after(() => time?.restore());
   beforeEach(async () => {
-    person = await newPerson(service);
+    person = await newPerson(on.service);
   });
 
   const cookieOf = ({ headers }: Page): string =>
@@ -32,10 +24,10 @@ describe('the cookie of a known browser', () => {
 
   /** Signs a browser in, and then exhausts the account's attempts for unknown browsers. */
   async function ownBrowser(): Promise<{ own: Person; value: string }> {
-    const own = createPerson(service.issuer);
+    const own = createPerson(on.issuer);
     const signedIn = await attempt(own, person, '192.0.2.1');
     networks += 1;
-    await guesses(service, person, spread(PER_ACCOUNT, 100 + networks));
+    await guesses(on.service, person, spread(PER_ACCOUNT, 100 + networks));
     return { own, value: COOKIE.exec(cookieOf(signedIn))?.[1] ?? '' };
   }
 
@@ -45,17 +37,17 @@ describe('the cookie of a known browser', () => {
   it('the known-device cookie is HttpOnly, contains no name, and is valid for half a year', async () => {
     const { own, value } = await ownBrowser();
     expect(value).to.match(/^acc_[\w-]{16}\.[\w-]{22}\.\d+\.[\w-]{43}$/);
-    time.advance(180 * DAY - 60);
-    await guesses(service, person, spread(PER_ACCOUNT, 6));
+    on.clock.advance(180 * DAY - 60);
+    await guesses(on.service, person, spread(PER_ACCOUNT, 6));
     expect(await canSignIn(own)).to.equal(true);
-    time.advance(180 * DAY + 60);
-    await guesses(service, person, spread(PER_ACCOUNT, 7));
+    on.clock.advance(180 * DAY + 60);
+    await guesses(on.service, person, spread(PER_ACCOUNT, 7));
     expect(await canSignIn(own)).to.equal(false);
   });
 
   it('the known-device cookie is invalid if it was changed or is for another account', async () => {
     const { value } = await ownBrowser();
-    const other = await newPerson(service);
+    const other = await newPerson(on.service);
     const [id = '', nonce = '', since = '', mac = ''] = value.split('.');
     const forged = [
       [other.accountId, nonce, since, mac].join('.'),
@@ -67,12 +59,12 @@ describe('the cookie of a known browser', () => {
       '',
     ];
     for (const text of forged) {
-      const browser = createPerson(service.issuer);
+      const browser = createPerson(on.issuer);
       const headers = { 'x-forwarded-for': '192.0.2.2' };
       const page = await browser.get('/login', headers);
       const cookie = `${browser.cookieHeader('/login')}; gate_device=${text}`;
       const fields = { email: person.email, password: person.password };
-      const sent = await createPerson(service.issuer).post(
+      const sent = await createPerson(on.issuer).post(
         '/login',
         { ...Object.fromEntries(page.forms[0]?.values ?? []), ...fields },
         { ...headers, cookie },
@@ -83,10 +75,7 @@ describe('the cookie of a known browser', () => {
 
   it('a new password or a sign-out everywhere revokes the known-device cookies of all other browsers', async () => {
     const { own } = await ownBrowser();
-    const second = createPerson(service.issuer);
-    const account = await service.accounts.findByEmail(person.email);
-    if (!account) throw new Error('no account');
-
+    const second = createPerson(on.issuer);
     const page = await own.get('/profile/security');
     const action = '/profile/security/sign-out-everywhere';
     const form = page.forms.find((candidate) => candidate.action === action);
@@ -94,16 +83,16 @@ describe('the cookie of a known browser', () => {
     expect(done.status).to.equal(303);
     expect(await canSignIn(own)).to.equal(true);
 
-    await service.accounts.endSessions(account.id);
+    await on.service.accounts.endSessions(person.accountId);
     expect(await canSignIn(own)).to.equal(false);
     expect(await canSignIn(second)).to.equal(false);
   });
 
   it('the known-device cookie remembers the last five accounts of a browser', async () => {
-    const own = createPerson(service.issuer);
+    const own = createPerson(on.issuer);
     const accounts = [];
     for (let index = 0; index < 6; index += 1) {
-      const account = await newPerson(service);
+      const account = await newPerson(on.service);
       accounts.push(account.accountId);
       await attempt(own, account, `192.0.2.${100 + index}`);
     }
