@@ -6,7 +6,7 @@ import { createIntrospector } from '../../modules/node/src/introspector.ts';
 import { type RefreshChain, refreshChain } from '../many-nodes/refresh-chains.ts';
 import { type PartnerTokens, partnerTokens } from '../provider/partner-tokens.ts';
 import { basic, clientCredentials, introspect } from '../support/oauth.ts';
-import { createPerson, type Person } from '../support/person.ts';
+import type { Credentials } from '../support/person.ts';
 import type { Seed } from '../support/seed.ts';
 
 export interface Failure {
@@ -36,13 +36,17 @@ const STREAM_RETRY_MS = 250;
 /** Each refusal closes one connection that the proxy kept to a leaving node, and it opened no more than that. */
 const MAX_REFUSED_STREAMS = 2 * MAX_IN_PROGRESS;
 
-export async function prepareLoad(issuer: string, seeded: Seed): Promise<RollingLoad> {
+/** The parts of a `Seed` that send requests. */
+interface Senders {
+  readonly person: Credentials;
+  readonly clients: Pick<Seed['clients'], 'confidential' | 'machine' | 'resourceServer'>;
+}
+
+export async function prepareLoad(issuer: string, seeded: Senders): Promise<RollingLoad> {
   const { clients } = seeded;
   const tokenAnswers: string[] = [];
   const stopWatching = watchTokenAnswers(issuer, (id) => tokenAnswers.push(id));
   const partner = partnerTokens(issuer, seeded);
-  const owner = createPerson(issuer);
-  await owner.signIn(seeded.other);
   const chains: RefreshChain[] = [];
   for (let number = 0; number < REFRESH_CHAINS; number += 1) {
     const { refreshToken } = await partner.tokens(clients.confidential);
@@ -127,11 +131,9 @@ export async function prepareLoad(issuer: string, seeded: Seed): Promise<Rolling
     tokenAnswers,
 
     start(requestsPerSecond) {
-      const clientStream = `/profile/oauth-clients/${clients.confidential.id}/requests`;
       loops.push(
         sendSteadily(requestsPerSecond),
         listen('/oauth/introspect/changes', { authorization: basic(clients.resourceServer) }),
-        listen(clientStream, eventSourceHeaders(owner, clientStream)),
       );
     },
 
@@ -158,7 +160,7 @@ type Request = readonly [name: string, send: () => Promise<void>];
 /** One function per kind of request, which throws if the answer is not the expected one. */
 function requestsOf(parts: {
   readonly issuer: string;
-  readonly clients: Seed['clients'];
+  readonly clients: Senders['clients'];
   readonly partner: PartnerTokens;
   readonly chains: readonly RefreshChain[];
   readonly accessToken: string;
@@ -210,11 +212,6 @@ function requestsOf(parts: {
     ],
   ];
 }
-
-const eventSourceHeaders = (person: Person, path: string) => ({
-  accept: 'text/event-stream',
-  cookie: person.cookieHeader(path),
-});
 
 /** The fields of Node's `undici:request:headers` message that are read here. */
 interface ReceivedHeaders {
