@@ -2,11 +2,14 @@
  * The version from which the upgrade tests start, and to which they return: the newest released one. Before 1.0.0 is
  * released there is none, so it is this checkout.
  */
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { createIntrospector } from '../../modules/node/src/introspector.ts';
 import type { runOperator } from '../../src/operator/program/run-operator.ts';
 import { previousRelease } from '../support/previous-release.ts';
 
+// Mocha loads files of tests with `require`, so they cannot await an import.
+const require = createRequire(import.meta.url);
 const root = previousRelease?.root ?? path.join(import.meta.dirname, '../..');
 
 export const PREVIOUS_VERSION = {
@@ -15,10 +18,9 @@ export const PREVIOUS_VERSION = {
   /** Path of the program of a node. */
   main: path.join(root, 'src/main.ts'),
   /** The operator command of that version, which runs in this process. */
-  runOperator: (await import(path.join(root, 'src/operator/program/run-operator.ts')))
-    .runOperator as typeof runOperator,
+  runOperator: require(path.join(root, 'src/operator/program/run-operator.ts')).runOperator as typeof runOperator,
   /** `createIntrospector` from that version's module for APIs. */
-  createIntrospector: (await import(path.join(root, 'modules/node/src/introspector.ts')))
+  createIntrospector: require(path.join(root, 'modules/node/src/introspector.ts'))
     .createIntrospector as typeof createIntrospector,
 } as const;
 
