@@ -11,6 +11,7 @@ const LONGEST = [
   'test/libraries/libraries.slow.ts',
   'test/storage/year-five.slow.ts',
   'test/many-nodes/crashes.slow.ts',
+  'test/deploy/upgrade.slow.ts',
   'test/docs.slow.ts',
   'test/authorizations/failovers.slow.ts',
   'test/journeys/client-snippets.slow.ts',

@@ -3,10 +3,8 @@ import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
-import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Connections } from '../authorizations/connections.ts';
-import type { Clock } from '../base/clock.ts';
 import { type ActivityEntry, describeActivity } from './activity.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
@@ -46,22 +44,19 @@ const MAX_ENTRIES = 3;
 
 export function profilePage(parts: {
   readonly kit: PageKit;
-  readonly clock: Clock;
   readonly access: Access;
   readonly activity: Pick<Activity, 'of'>;
-  readonly apiKeys: Pick<ApiKeys, 'listOf'>;
-  readonly connections: Pick<Connections, 'listOf'>;
+  readonly connections: Pick<Connections, 'listActing'>;
   readonly enabled: Pick<EnabledMethods, 'passwords' | 'passkeys'>;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
 }): Route[] {
-  const { kit, clock, access, activity, apiKeys, connections, enabled, signInMethods } = parts;
+  const { kit, access, activity, connections, enabled, signInMethods } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const { id: accountId, hasPassword } = accountOf(ctx);
-    const [organizations, connected, keys, methods, entries] = await Promise.all([
+    const [organizations, acting, methods, entries] = await Promise.all([
       access.accessOf({ accountId }),
-      connections.listOf(accountId),
-      apiKeys.listOf(accountId),
+      connections.listActing(accountId, MAX_ACTING),
       signInMethods.of(accountId),
       activity.of(accountId, { limit: MAX_ENTRIES }),
     ]);
@@ -69,27 +64,19 @@ export function profilePage(parts: {
     const usable = methods.filter(({ isDisabled }) => !isDisabled);
     const best =
       usable.find(({ kind }) => kind === 'passkey') ?? usable.find(({ isStrong }) => isStrong || !canUsePassword);
-    const activeKeys = keys.filter(({ expiresAt }) => expiresAt === null || expiresAt.getTime() > clock());
-    const acting = [
-      ...connected.map((app) => ({
-        ...app,
-        kind: 'connections' as const,
-        href: `${PATH}/connections/${app.clientId}`,
-      })),
-      ...activeKeys.map((key) => ({ ...key, kind: 'api-keys' as const, href: `${PATH}/api-keys`, isSuspended: false })),
-    ].toSorted((a, b) => (b.lastUsedAt?.getTime() ?? 0) - (a.lastUsedAt?.getTime() ?? 0));
+    const totalOf = (kind: string) => acting.find((one) => one.kind === kind)?.total ?? 0;
     await kit.render(ctx, 'profile', {
       signInBy: best?.kind ?? (canUsePassword ? 'password' : 'nothing'),
       methodName: best?.label ?? '',
       addPasskeyUrl: best || !enabled.passkeys ? undefined : `${SECURITY}/passkeys/new`,
-      acting: acting.slice(0, MAX_ACTING).map(({ kind, href, name, isSuspended, lastUsedAt }) => ({
+      acting: acting.slice(0, MAX_ACTING).map(({ kind, id, name, isSuspended, lastUsedAt }) => ({
         kind,
-        href,
+        href: `${PATH}/${kind}${kind === 'connections' ? `/${id}` : ''}`,
         name,
         isSuspended,
         lastUsed: momentOrNothing(lastUsedAt),
       })),
-      counts: { apps: connected.length, keys: activeKeys.length },
+      counts: { apps: totalOf('connections'), keys: totalOf('api-keys') },
       entries: entries.map((record) => describeActivity(record, kit.rightsInWords(ctx))),
       organizations: organizations.map((one) => {
         const urlOf = ({ id }: { readonly id: string }) => `${PATH}/organizations/${one.id}?warehouse=${id}`;

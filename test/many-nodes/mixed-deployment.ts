@@ -131,7 +131,7 @@ async function startBalancer(port: number) {
 }
 
 /** Returns the settings file, which is the same for both versions. */
-function settingsFor({ settings }: Upstream): string {
+export function settingsFor({ settings }: Upstream): string {
   const { id, label, issuer, clientId: client_id, clientSecret = '' } = settings();
   const client_secret_file = path.join(temporaryDirectory('provider'), 'secret');
   writeFileSync(client_secret_file, clientSecret);
