@@ -2,7 +2,7 @@
 import { appendFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bearer, introspectorOf } from '../modules/node/test/stand-in.ts';
-import { createOrganizationEnds } from '../src/authorizations/organization-ends.ts';
+import { createOrganizationEndings } from '../src/authorizations/organization-endings.ts';
 import { bodyOf, fileOf, line } from '../test/import/import-file.ts';
 import { push, SENDERS } from '../test/import/pushing.ts';
 import { OPERATOR_PROGRAM, storesOf } from '../test/operator/run-operator.ts';
@@ -111,7 +111,8 @@ const MEMBERS = 60_000;
 
 /** Imports a file twice and deletes an organization, while the policy of another organization is set as by a page. */
 async function duringLarge(service: TestService, organizationId: string, lines: number): Promise<string[][]> {
-  const ends = createOrganizationEnds(service);
+  const endings = createOrganizationEndings(service);
+  const by = { organization: { id: organizationId, name: 'Any' } };
   const file = fileOf(line.organization('O2'), line.organization('O3'));
   for (let at = 2; at < lines; at += 2) {
     appendFileSync(file, bodyOf([line.account(`P${at}`), line.membership(`P${at}`, at < 2 * MEMBERS ? 'O2' : 'O3')]));
@@ -122,7 +123,7 @@ async function duringLarge(service: TestService, organizationId: string, lines: 
     let refused = 0;
     do {
       const [begin, policy] = [performance.now(), { asksFirst: waits.length % 2 === 0, allowsApiKeys: true }];
-      await ends.setPolicy({ organizationId, by: undefined, policy, approved: [] }).catch(() => (refused += 1));
+      await endings.setPolicy(by, policy).catch(() => (refused += 1));
       waits.push(performance.now() - begin);
       sizes.push(residentMemory(pid) || 0);
     } while (!(await Promise.race([ended, delay(20, false)])));

@@ -4,6 +4,7 @@ import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import { systemClock } from '../src/base/clock.ts';
 import { createOrganizations } from '../src/changes/organizations.ts';
+import type { ClientKind } from '../src/clients/client.ts';
 import { createClientRegistry } from '../src/clients/client-registry.ts';
 import { silentChangeFeed } from '../src/storage/change-feed.ts';
 import { type DatabaseOptions, openDatabase } from '../src/storage/database.ts';
@@ -17,7 +18,7 @@ import { freshMigratedDatabaseUrl } from '../test/support/postgres-server.ts';
 import { freePort, startProgram } from '../test/support/programs.ts';
 import { freshRedisUrl } from '../test/support/redis-server.ts';
 import { postgresServer, redisServer } from '../test/support/requirements.ts';
-import { type Registries, type Seed, seed } from '../test/support/seed.ts';
+import { addTestClient, type Registries, type Seed, seed } from '../test/support/seed.ts';
 import { temporaryDirectory } from '../test/support/temporary-directory.ts';
 import { type Command, leaveItsCore, onItsCore } from './processor.ts';
 
@@ -46,6 +47,8 @@ export interface Deployment {
   readonly seed: Seed;
   /** Many machine clients in addition to that of the seed. */
   readonly machines: readonly TestClient[];
+  /** Partner apps, so many that none has more requests in progress than a node works on at a time. */
+  readonly partners: readonly TestClient[];
   /** The stores, for other programs that use them as well. */
   readonly storage: DatabaseOptions & { readonly redisUrl: string | undefined };
   start(): Promise<StartedService>;
@@ -55,6 +58,7 @@ export type RunningDeployment = Deployment & StartedService;
 
 export const TOKEN_KEY = 'token-key-of-the-bench-0123456789abcdefg';
 const MACHINES = 1_000;
+const PARTNERS = 8;
 const ROOT = path.join(import.meta.dirname, '..');
 
 export async function startDeployment(kind: DeploymentKind): Promise<RunningDeployment> {
@@ -133,7 +137,7 @@ async function startMeasured(
   return { url, pid: program.pid, stop: () => program.end('SIGTERM') };
 }
 
-export async function fill(place: DatabaseOptions): Promise<Pick<Deployment, 'seed' | 'machines'>> {
+export async function fill(place: DatabaseOptions): Promise<Pick<Deployment, 'seed' | 'machines' | 'partners'>> {
   // Use long timeouts, because filling the stores may take long.
   const database = await openDatabase({ ...place, timeoutFactor: 60 });
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
@@ -145,18 +149,14 @@ export async function fill(place: DatabaseOptions): Promise<Pick<Deployment, 'se
     clients: createClientRegistry(parts),
   };
   try {
+    const addClients = async (kind: ClientKind, count: number): Promise<TestClient[]> => {
+      const clients: TestClient[] = [];
+      while (clients.length < count) clients.push(await addTestClient(registries, `Bench ${clients.length}`, { kind }));
+      return clients;
+    };
     const seeded = await seed(registries);
-    const machines: TestClient[] = [];
-    for (let number = 1; number <= MACHINES; number += 1) {
-      const { client, secret = '' } = await registries.clients.add({
-        kind: 'machine',
-        name: `Machine ${number}`,
-        redirectUris: [],
-        isNative: false,
-      });
-      machines.push({ id: client.id, secret, redirectUri: '' });
-    }
-    return { seed: seeded, machines };
+    const machines = await addClients('machine', MACHINES);
+    return { seed: seeded, machines, partners: await addClients('confidential', PARTNERS) };
   } finally {
     await database.close();
   }

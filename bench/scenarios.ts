@@ -4,7 +4,6 @@ import { createPerson } from '../test/support/person.ts';
 import { besideKoa, type Comparison, PARTS } from './beside-koa.ts';
 import type { RunningDeployment, StartedProgram } from './deployment.ts';
 import { type Measurement, measure } from './load.ts';
-import { measureResourceServer } from './resource-server.ts';
 import { exchangeOf, form, inBody, introspectionOf, refreshOf } from './token-requests.ts';
 
 export interface Scenario {
@@ -25,8 +24,8 @@ export async function runScenarios(
   koa: StartedProgram,
   scale: Scale,
 ): Promise<Scenario[]> {
-  const { issuer, machines } = deployment;
-  const { confidential, resourceServer, machine } = deployment.seed.clients;
+  const { issuer, machines, partners } = deployment;
+  const { resourceServer, machine } = deployment.seed.clients;
   const seconds = { seconds: scale.seconds / PARTS };
   const each = { requests: Math.floor(scale.authorizations / PARTS) };
   const scenarios: Scenario[] = [];
@@ -37,41 +36,47 @@ export async function runScenarios(
   // Warm-up, not measured: Node takes seconds of load to compile what all scenarios use.
   await measure(issuer, { seconds: 5 }, askForMachineTokens([machine]));
   for (const [name, clients] of [
-    ['client credentials', [machine]],
     [`client credentials, ${machines.length} clients`, machines],
+    ['client credentials, one client', [machine]],
   ] as const) {
     await run(name, () => measure(issuer, seconds, askForMachineTokens(clients)));
   }
 
-  const codes: string[] = [];
+  const codes: { client: TestClient; code: string }[] = [];
   const cookie = await signedIn(deployment);
-  const authorize = authorizationUrl(issuer, confidential);
+  const nextPartner = takeEach(partners);
   await run('authorization, signed in and approved before', () =>
-    measure(issuer, each, () => ({
-      next: () => ({
-        method: 'GET',
-        path: authorize.pathname + authorize.search,
-        headers: { cookie },
-      }),
-      answered({ location }) {
-        const code = location && new URL(location).searchParams.get('code');
-        if (code) codes.push(code);
-      },
-    })),
+    measure(issuer, each, () => {
+      const client = nextPartner();
+      const { pathname, search } = authorizationUrl(issuer, client);
+      return {
+        next: () => ({ method: 'GET', path: pathname + search, headers: { cookie } }),
+        answered({ location }) {
+          const code = location && new URL(location).searchParams.get('code');
+          if (code) codes.push({ client, code });
+        },
+      };
+    }),
   );
 
-  const tokens: { accessToken: string; refreshToken: string }[] = [];
-  const keep = (body: string): void => {
-    const answer = JSON.parse(body) as Record<string, string>;
-    const { access_token: accessToken, refresh_token: refreshToken } = answer;
-    if (accessToken && refreshToken) tokens.push({ accessToken, refreshToken });
-  };
+  const tokens: { client: TestClient; accessToken: string; refreshToken: string }[] = [];
   const nextCode = takeEach(codes);
   await run('code exchange', () =>
-    measure(issuer, each, () => ({
-      next: () => exchangeOf(confidential, nextCode()),
-      answered: ({ body }) => keep(body),
-    })),
+    measure(issuer, each, () => {
+      let client: TestClient;
+      return {
+        next() {
+          const next = nextCode();
+          client = next.client;
+          return exchangeOf(client, next.code);
+        },
+        answered({ body }) {
+          const answer = JSON.parse(body) as Record<string, string>;
+          const { access_token: accessToken, refresh_token: refreshToken } = answer;
+          if (accessToken && refreshToken) tokens.push({ client, accessToken, refreshToken });
+        },
+      };
+    }),
   );
 
   const nextToken = takeEach(tokens);
@@ -81,26 +86,23 @@ export async function runScenarios(
     })),
   );
 
-  await run('introspection, resource-server module, 100 callers', () =>
-    measureResourceServer({
-      issuer,
-      resourceServer,
-      nextToken: () => nextToken().accessToken,
-      ...seconds,
-    }),
-  );
-
-  await run('refresh', () =>
-    measure(issuer, seconds, () => {
-      let { refreshToken } = nextToken();
-      return {
-        next: () => refreshOf(confidential, refreshToken),
-        answered({ body }) {
-          refreshToken = (JSON.parse(body) as Record<string, string>).refresh_token ?? '';
-        },
-      };
-    }),
-  );
+  for (const [name, clients] of [
+    [`refresh, ${partners.length} clients`, partners],
+    ['refresh, one client', partners.slice(0, 1)],
+  ] as const) {
+    const next = takeEach(tokens.filter(({ client }) => clients.includes(client)));
+    await run(name, () =>
+      measure(issuer, seconds, () => {
+        const token = next();
+        return {
+          next: () => refreshOf(token.client, token.refreshToken),
+          answered({ body }) {
+            token.refreshToken = (JSON.parse(body) as Record<string, string>).refresh_token ?? '';
+          },
+        };
+      }),
+    );
+  }
 
   const nextRevoked = takeEach(tokens);
   await run('revoke', () =>
@@ -122,10 +124,10 @@ function askForMachineTokens(machines: readonly TestClient[]) {
   });
 }
 
-/** Signs in and approves once. @returns the cookies of that browser */
-async function signedIn({ issuer, seed }: RunningDeployment): Promise<string> {
+/** Signs in and approves each partner app once. @returns the cookies of that browser */
+async function signedIn({ issuer, seed, partners }: RunningDeployment): Promise<string> {
   const person = createPerson(issuer);
-  await person.authorize(authorizationUrl(issuer, seed.clients.confidential), seed.person);
+  for (const partner of partners) await person.authorize(authorizationUrl(issuer, partner), seed.person);
   return person.cookieHeader('/oauth/authorize');
 }
 

@@ -32,16 +32,6 @@ const UNUSED_MS = 90 * 86_400_000;
 export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
   (lastUsedAt ?? since ?? new Date(now)).getTime() <= now - UNUSED_MS;
 
-interface ActingEntry {
-  readonly kind: 'connections' | 'api-keys';
-  readonly id: string;
-  readonly name: string;
-  readonly isSuspended: boolean;
-  readonly lastUsedAt: Date | null;
-  /** How many of this kind the user has, including those that are not listed. */
-  readonly total: number;
-}
-
 export interface ListedConnection {
   readonly id: string;
   readonly accountId: string;
@@ -73,25 +63,6 @@ export const createConnectedClients = ({ database, clock }: { readonly database:
     );
     return rows.map((row) => ({ ...row, limit: limitFrom(row.limit) }));
   },
-
-  /** Lists the most recently used apps and API keys, at most `limit` of each kind. */
-  listActing: (accountId: string, limit: number) =>
-    // Limit first, then join: only the names of the listed apps are read.
-    database.query<ActingEntry>(
-      `WITH apps AS (
-          SELECT client_id, last_used_at, count(*) OVER ()::integer AS total FROM connections n
-          WHERE account_id = $1 AND NOT ${hasEndedAt('$2')}
-          ORDER BY last_used_at DESC NULLS LAST, connected_at DESC LIMIT $3),
-        keys AS (
-          SELECT id, name, last_used_at, count(*) OVER ()::integer AS total FROM api_keys
-          WHERE account_id = $1 AND (expires_at IS NULL OR expires_at > $2)
-          ORDER BY last_used_at DESC NULLS LAST, created_at DESC LIMIT $3)
-        SELECT 'connections' AS kind, c.id, c.name, c.suspended_at IS NOT NULL AS "isSuspended",
-          apps.last_used_at AS "lastUsedAt", total FROM apps JOIN clients c ON c.id = client_id
-        UNION ALL SELECT 'api-keys', id, name, false, last_used_at, total FROM keys
-        ORDER BY "lastUsedAt" DESC NULLS LAST`,
-      [accountId, new Date(clock()), limit],
-    ),
 
   /** Lists connections, latest first: all, or only those of a user, of a client, or of a user with a client. */
   async listBoth(

@@ -1,5 +1,4 @@
 /** The only file that ends access: of a connection, a user, a client or one authorization. */
-import type { Account } from '../accounts/account.ts';
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
 import type { Details } from '../accounts/activity/activity-words.ts';
 import type { Client } from '../clients/client.ts';
@@ -78,11 +77,6 @@ const recordEnds =
     await activity.recordAll(entries, tx, by);
     await inTransaction?.(tx, ended);
   };
-
-export const endConnections =
-  (disconnect: Disconnect, by: Origin): InTransaction<Account> =>
-  async (tx, { id }) =>
-    void (await disconnect({ accountId: id }, by, undefined, tx));
 
 export type Endings = ReturnType<typeof createEndings>;
 

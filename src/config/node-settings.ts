@@ -1,6 +1,7 @@
 /** Settings that should be the same on all nodes of a deployment, without secrets, for comparison. */
 import { createHash } from 'node:crypto';
 import { mayBeInAFile } from './environment.ts';
+import { durationText } from './schema/kinds.ts';
 import { type KnownSetting, knownSettings } from './schema/known-settings.ts';
 import type { Settings, SettingsWithoutSecrets } from './settings.ts';
 import { withoutPassword } from './urls.ts';
@@ -38,7 +39,7 @@ export function changeOf(name: string, before: Settings, after: Settings): [stri
 
 function shown({ variable = '', expectation }: KnownSetting, value: unknown): string {
   if (value === undefined) return 'none';
-  if (typeof value === 'number') return expectation?.unit ? duration(value) : `${value}`;
+  if (typeof value === 'number') return expectation?.unit ? durationText(value) : `${value}`;
   if (typeof value === 'boolean') return `${value}`;
   const plain = mayBeInAFile.includes(variable) ? withoutLogin(String(value)) : value;
   return typeof plain === 'string' && plain.length <= MAX_SHOWN_LENGTH
@@ -47,17 +48,6 @@ function shown({ variable = '', expectation }: KnownSetting, value: unknown): st
 }
 
 const withoutClientSecret = (name: string, value: unknown): unknown => (name === 'clientSecret' ? undefined : value);
-
-function duration(seconds: number): string {
-  const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ['s', 1];
-  return seconds === 0 ? '0s' : `${seconds / size}${unit}`;
-}
-
-const UNITS = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['m', 60],
-] as const;
 
 const MAX_SHOWN_LENGTH = 80;
 

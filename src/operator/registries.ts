@@ -5,7 +5,6 @@ import { createAudit } from '../accounts/activity/audit.ts';
 import { createDisconnect, createDisconnectSome, createEndings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
-import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
 import { createOrganizationReach } from '../authorizations/organization-reach.ts';
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
@@ -109,7 +108,6 @@ function createRegistries(
     const { store } = await openTokenStore({ ...settings.storage, database, clock: systemClock });
     return opened.adopt(store, () => store.close());
   }
-  const ends = createOrganizationEnds({ ...parts, engine, access });
   return {
     settings,
     /** Reads the keys only when called, because most commands need no keys. */
@@ -117,7 +115,7 @@ function createRegistries(
     database,
     ...registries,
     organizations: createOrganizations({ ...parts, engine, asksFirst }),
-    organizationEndings: createOrganizationEndings({ activity, ends }),
+    organizationEndings: createOrganizationEndings({ ...parts, engine, access, activity }),
     organizationReach: createOrganizationReach(parts),
     memberships: createMemberships({ database, engine, activity }),
     importer: createImporter({ ...parts, engine, activity, asksFirst }),

@@ -3,8 +3,10 @@ import type { Context } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
+import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Connections } from '../authorizations/connections.ts';
+import type { Clock } from '../base/clock.ts';
 import { type ActivityEntry, describeActivity } from './activity.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
@@ -44,19 +46,22 @@ const MAX_ENTRIES = 3;
 
 export function profilePage(parts: {
   readonly kit: PageKit;
+  readonly clock: Clock;
   readonly access: Access;
   readonly activity: Pick<Activity, 'of'>;
-  readonly connections: Pick<Connections, 'listActing'>;
+  readonly apiKeys: Pick<ApiKeys, 'listOf'>;
+  readonly connections: Pick<Connections, 'listOf'>;
   readonly enabled: Pick<EnabledMethods, 'passwords' | 'passkeys'>;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
 }): Route[] {
-  const { kit, access, activity, connections, enabled, signInMethods } = parts;
+  const { kit, clock, access, activity, apiKeys, connections, enabled, signInMethods } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const { id: accountId, hasPassword } = accountOf(ctx);
-    const [organizations, acting, methods, entries] = await Promise.all([
+    const [organizations, connected, keys, methods, entries] = await Promise.all([
       access.accessOf({ accountId }),
-      connections.listActing(accountId, MAX_ACTING),
+      connections.listOf(accountId),
+      apiKeys.listOf(accountId),
       signInMethods.of(accountId),
       activity.of(accountId, { limit: MAX_ENTRIES }),
     ]);
@@ -64,19 +69,27 @@ export function profilePage(parts: {
     const usable = methods.filter(({ isDisabled }) => !isDisabled);
     const best =
       usable.find(({ kind }) => kind === 'passkey') ?? usable.find(({ isStrong }) => isStrong || !canUsePassword);
-    const totalOf = (kind: string) => acting.find((one) => one.kind === kind)?.total ?? 0;
+    const activeKeys = keys.filter(({ expiresAt }) => expiresAt === null || expiresAt.getTime() > clock());
+    const acting = [
+      ...connected.map((app) => ({
+        ...app,
+        kind: 'connections' as const,
+        href: `${PATH}/connections/${app.clientId}`,
+      })),
+      ...activeKeys.map((key) => ({ ...key, kind: 'api-keys' as const, href: `${PATH}/api-keys`, isSuspended: false })),
+    ].toSorted((a, b) => (b.lastUsedAt?.getTime() ?? 0) - (a.lastUsedAt?.getTime() ?? 0));
     await kit.render(ctx, 'profile', {
       signInBy: best?.kind ?? (canUsePassword ? 'password' : 'nothing'),
       methodName: best?.label ?? '',
       addPasskeyUrl: best || !enabled.passkeys ? undefined : `${SECURITY}/passkeys/new`,
-      acting: acting.slice(0, MAX_ACTING).map(({ kind, id, name, isSuspended, lastUsedAt }) => ({
+      acting: acting.slice(0, MAX_ACTING).map(({ kind, href, name, isSuspended, lastUsedAt }) => ({
         kind,
-        href: `${PATH}/${kind}${kind === 'connections' ? `/${id}` : ''}`,
+        href,
         name,
         isSuspended,
         lastUsed: momentOrNothing(lastUsedAt),
       })),
-      counts: { apps: totalOf('connections'), keys: totalOf('api-keys') },
+      counts: { apps: connected.length, keys: activeKeys.length },
       entries: entries.map((record) => describeActivity(record, kit.rightsInWords(ctx))),
       organizations: organizations.map((one) => {
         const urlOf = ({ id }: { readonly id: string }) => `${PATH}/organizations/${one.id}?warehouse=${id}`;

@@ -13,7 +13,7 @@ import { createSessionList } from '../accounts/session-list.ts';
 import { createClientStandings } from '../authorizations/client-standing.ts';
 import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
-import { withdrawApprovals } from '../authorizations/organization-ends.ts';
+import { withdrawApprovals } from '../authorizations/organization-endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
 import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';

@@ -5,7 +5,6 @@ import type { PasswordLinkRequests } from '../accounts/password-links/link-mail.
 import { createPasswordChanges } from '../accounts/password-links/password-changes.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
-import { createOrganizationEnds } from '../authorizations/organization-ends.ts';
 import { createOrganizationReach } from '../authorizations/organization-reach.ts';
 import type { Clock } from '../base/clock.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
@@ -89,7 +88,7 @@ export function listPages(parts: {
 
   const passwordChanges = createPasswordChanges({ ...all, links: all.passwordLinks });
   const neededMethods = createNeededMethods(all);
-  const organizationEndings = createOrganizationEndings({ ...all, ends: createOrganizationEnds(all) });
+  const organizationEndings = createOrganizationEndings(all);
   const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
 
   const signInSteps = createSignInSteps(all);

@@ -9,7 +9,7 @@ import { createIdentities } from '../../src/accounts/identities/identities.ts';
 import { createPasskeys } from '../../src/accounts/passkeys/passkeys.ts';
 import { createPasswordChanges } from '../../src/accounts/password-links/password-changes.ts';
 import { createPasswordLinks } from '../../src/accounts/password-links/password-links.ts';
-import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
+import { createOrganizationEndings } from '../../src/authorizations/organization-endings.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import type { Accounts } from '../../src/changes/accounts.ts';
 import { createChanges } from '../../src/changes/engine.ts';
@@ -88,8 +88,17 @@ onPostgres('concurrent changes', (open) => {
   /** The same database from another node, which has a separate queue for changes of an account. */
   const otherNode = () => ({ ...parts, database: { ...database, inTurn: createAccountTurns() } });
 
-  const createEnds = () =>
-    createOrganizationEnds({ ...parts, engine: createChanges(parts), access: createAccess(parts) });
+  /** Ends a membership as an owner or admin, on another node. */
+  const endMembership = (organizationId: string, by: string, member: string): Promise<boolean> =>
+    createOrganizationEndings({
+      ...parts,
+      engine: createChanges(parts),
+      access: createAccess(parts),
+      activity: createActivity(parts),
+    }).endMembership(
+      { organization: { id: organizationId, name: 'Nord' }, admin: { account: { id: by, name: 'Owner' }, origin } },
+      { id: member, name: 'Member' },
+    );
   const addAda = () => accounts.add({ email: 'ada@demo.test', name: 'Ada' });
 
   it('concurrent requests add only one account for an email address, whether in upper or lower case', async () => {
@@ -125,7 +134,7 @@ onPostgres('concurrent changes', (open) => {
     await database.transaction(async (tx) => {
       await lockImports(tx);
       const changes = createPasswordChanges({ accounts, links, activity });
-      expect(await changes.changeByLink(token, 'seven green forklifts', origin)).to.be.ok;
+      expect(await changes.useLink(token, { origin, password: 'seven green forklifts' })).to.be.ok;
     });
   });
 
@@ -225,9 +234,10 @@ onPostgres('concurrent changes', (open) => {
     const [first, second] = await Promise.all(times(2, () => links.make(account, 'invitation', origin)));
     const set = await collide('accounts', () =>
       [first, first, second].map((link, index) =>
-        createPasswordChanges({ accounts: createAccounts(otherNode()), links, activity }).changeByLink(
-          ...([link?.token ?? '', `seven green forklifts ${index}`, origin] as const),
-        ),
+        createPasswordChanges({ accounts: createAccounts(otherNode()), links, activity }).useLink(link?.token ?? '', {
+          origin,
+          password: `seven green forklifts ${index}`,
+        }),
       ),
     );
     expect(set.filter(Boolean)).to.have.length(1);
@@ -266,7 +276,7 @@ onPostgres('concurrent changes', (open) => {
       await memberships.setRole({ accountId }, organizationId, 'owner');
     }
     // A node lets only a few changes of access wait in the database, so each owner uses another node.
-    const endOnNode = (id: string) => createEnds().endMembership({ organizationId, by: id, accountId: id });
+    const endOnNode = (id: string) => endMembership(organizationId, id, id);
     const outcomes = await collide('organization_memberships', () => people.map(({ id }) => refusalOf(endOnNode(id))));
     expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });
@@ -278,9 +288,8 @@ onPostgres('concurrent changes', (open) => {
     );
     const memberships = createMemberships(parts);
     for (const one of [owner, member]) await memberships.setRole({ accountId: one?.id ?? '' }, id, 'owner');
-    const ends = createEnds();
     const begin = () => [
-      ends.endMembership({ organizationId: id, by: owner?.id ?? '', accountId: member?.id ?? '' }),
+      endMembership(id, owner?.id ?? '', member?.id ?? ''),
       createMemberships(parts).remove({ accountId: member?.id ?? '' }, id),
     ];
     const last = (tx: Queries) => tx.query('DELETE FROM accounts WHERE id = $1', [member?.id]);

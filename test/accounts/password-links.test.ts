@@ -38,11 +38,11 @@ describe('links to set a password', () => {
     for (let looks = 0; looks < 3; looks += 1) {
       expect(await links.find(token)).to.deep.equal({ account, purpose: 'invitation' });
     }
-    const changed = await changes.changeByLink(token, PASSWORD, origin);
+    const changed = await changes.useLink(token, { origin, password: PASSWORD });
     expect(changed?.account).to.include({ id: account.id, hasPassword: true });
     expect(changed?.purpose).to.equal('invitation');
     expect(await links.find(token)).to.equal(undefined);
-    expect(await changes.changeByLink(token, ANOTHER, origin)).to.equal(undefined);
+    expect(await changes.useLink(token, { origin, password: ANOTHER })).to.equal(undefined);
     const signedIn = await createSignIn({ database })({ email: account.email, password: PASSWORD });
     expect(signedIn).to.include({ id: account.id });
   });
@@ -56,8 +56,8 @@ describe('links to set a password', () => {
 
   it('a password set by one link, or by the user, invalidates every other password link', async () => {
     const [first, second] = [await make(), await make()];
-    await changes.changeByLink(second, PASSWORD, origin);
-    expect(await changes.changeByLink(first, ANOTHER, origin)).to.equal(undefined);
+    await changes.useLink(second, { origin, password: PASSWORD });
+    expect(await changes.useLink(first, { origin, password: ANOTHER })).to.equal(undefined);
 
     const third = await make();
     const now = await accounts.find(account.id);
@@ -68,17 +68,17 @@ describe('links to set a password', () => {
   it('a password link stays valid if the password is refused', async () => {
     const token = await make();
     for (const password of ['short', 'ada@demo.test', 'x'.repeat(257), 'passwordpassword']) {
-      const refused = await changes.changeByLink(token, password, origin).catch((error) => error);
+      const refused = await changes.useLink(token, { origin, password }).catch((error) => error);
       expect(refused, password).to.include({ code: 'password_refused' });
     }
-    expect(await changes.changeByLink(token, PASSWORD, origin)).to.be.ok;
+    expect(await changes.useLink(token, { origin, password: PASSWORD })).to.be.ok;
   });
 
   it('a link used in 30 parallel requests sets one password, and hashes it once', async () => {
     const token = await make();
     let set: unknown[] = [];
     const hashes = await hashesOf(async () => {
-      set = await Promise.all(Array.from({ length: 30 }, () => changes.changeByLink(token, ANOTHER, origin)));
+      set = await Promise.all(Array.from({ length: 30 }, () => changes.useLink(token, { origin, password: ANOTHER })));
     });
     expect(set.filter(Boolean)).to.have.length(1);
     expect(hashes).to.equal(1);
@@ -99,7 +99,7 @@ describe('links to set a password', () => {
     for (const step of ['suspended', 'resumed']) {
       for (const token of [before, meanwhile]) {
         expect(await links.find(token), step).to.equal(undefined);
-        expect(await changes.changeByLink(token, PASSWORD, origin), step).to.equal(undefined);
+        expect(await changes.useLink(token, { origin, password: PASSWORD }), step).to.equal(undefined);
       }
       await accounts.resume(account.id);
     }
@@ -112,12 +112,12 @@ describe('links to set a password', () => {
     // Make the link for an account that was read before the change: it is mailed to the former address.
     const meanwhile = await make();
     for (const token of [before, meanwhile]) {
-      expect(await changes.changeByLink(token, PASSWORD, origin)).to.equal(undefined);
+      expect(await changes.useLink(token, { origin, password: PASSWORD })).to.equal(undefined);
     }
   });
 
   it('a password change that was requested before a recovery is refused if its hash is ready only after the recovery', async () => {
-    const before = await changes.changeByLink(await make(), PASSWORD, origin);
+    const before = await changes.useLink(await make(), { origin, password: PASSWORD });
     const generation = before?.account.sessionGeneration ?? 0;
     // An attacker who knows the password changes it; the hash of the new one waits until after the
     // recovery. At most three are made at once.
@@ -126,7 +126,7 @@ describe('links to set a password', () => {
     const late = changes
       .change(account, ANOTHER, { ...origin, session: { uid: 'theirs', generation } })
       .catch((error) => error);
-    const recovered = await changes.useLink(await make(), origin);
+    const recovered = await changes.useLink(await make(), { origin });
     expect(recovered?.account).to.include({ hasPassword: true });
     endRecovery();
     await Promise.all(busy);
@@ -149,14 +149,14 @@ describe('links to set a password', () => {
     const token = await make();
     for (const other of ['', token.slice(1), `${token}x`, `${token}\0`, 'x'.repeat(43)]) {
       expect(await links.find(other), other).to.equal(undefined);
-      expect(await changes.changeByLink(other, PASSWORD, origin), other).to.equal(undefined);
+      expect(await changes.useLink(other, { origin, password: PASSWORD }), other).to.equal(undefined);
     }
   });
 
   it('each change of the password ends every session and is logged', async () => {
     const changed = await changes.change(account, PASSWORD, origin);
     expect(changed?.sessionGeneration).to.equal(account.sessionGeneration + 1);
-    const again = await changes.changeByLink(await make(), ANOTHER, origin);
+    const again = await changes.useLink(await make(), { origin, password: ANOTHER });
     expect(again?.account.sessionGeneration).to.equal(account.sessionGeneration + 2);
     const rows = await database.query('SELECT action FROM activity ORDER BY id');
     const actions = ['password_changed', 'password_link_made', 'password_changed'];

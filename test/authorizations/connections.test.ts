@@ -209,7 +209,6 @@ onPostgres('connections', (open) => {
     const standings = createClientStandings({ database });
     const seen = async () => ({
       own: (await connections.listOf(accountId)).length,
-      acting: (await connections.listActing(accountId, 9)).length,
       both: (await connections.listBoth({ clientId })).items.length,
       people: await connections.countOf(clientId),
       others: (await standings.find(clientId, await addAccount()))?.people,
@@ -218,7 +217,6 @@ onPostgres('connections', (open) => {
     });
     expect(await seen()).to.deep.equal({
       own: 1,
-      acting: 1,
       both: 1,
       people: 1,
       others: 1,
@@ -226,10 +224,10 @@ onPostgres('connections', (open) => {
       isEnding: false,
     });
     await clients.revoke(clientId);
-    const none = { own: 0, acting: 0, both: 0, people: 0, others: 0, isConnected: false, isEnding: true };
+    const none = { own: 0, both: 0, people: 0, others: 0, isConnected: false, isEnding: true };
     expect(await seen()).to.deep.equal(none);
     await connect();
-    expect(await seen()).to.include({ own: 1, acting: 1, both: 1, people: 1, others: 1, isConnected: true });
+    expect(await seen()).to.include({ own: 1, both: 1, people: 1, others: 1, isConnected: true });
   });
 
   it('counting the people of a client reads no connection that ended with the client, also while their rows are not marked', async () => {

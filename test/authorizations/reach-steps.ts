@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { isAdmin, RIGHTS, type Right, ROLES, type Role } from '../../src/accounts/access/reach.ts';
-import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
+import { createOrganizationEndings } from '../../src/authorizations/organization-endings.ts';
 import type { Answer } from '../support/oauth.ts';
 import { DAY } from './model-memberships.ts';
 import {
@@ -72,13 +72,15 @@ const blocking = ([place, client, isBlock]: [PlaceKey, string, boolean]): Step =
     const { reach } = model;
     const key = `${place} ${client}`;
     const organization = place in PLACES ? (place as OrganizationKey) : organizationOf(place as WarehouseKey);
-    const organizationEnds = createOrganizationEnds(service);
-    const isChanged = await organizationEnds[isBlock ? 'block' : 'unblock']({
-      organizationId: places[organization],
-      warehouseId: place === organization ? undefined : places[place],
-      by: required(people.get('other')).accountId,
-      clientId: required(clients.get(client)).id,
-    });
+    const account = { id: required(people.get('other')).accountId, name: 'other' };
+    const isChanged = await createOrganizationEndings(service)[isBlock ? 'block' : 'unblock'](
+      {
+        organization: { id: places[organization], name: organization },
+        admin: { account, origin: { address: '192.0.2.1', browser: '' } },
+      },
+      { id: required(clients.get(client)).id, name: client },
+      place === organization ? undefined : { id: places[place], name: place },
+    );
     const isAllowed = isAdmin(reach.roles.get(`other ${organization}`)) && !model.deleted.has(client);
     expect(isChanged).to.equal(isAllowed && reach.blocks.has(key) !== isBlock);
     if (!isChanged) return;
@@ -91,12 +93,11 @@ const blocking = ([place, client, isBlock]: [PlaceKey, string, boolean]): Step =
 const settingPolicy = ([organization, asksFirst, approved]: [OrganizationKey, boolean, readonly string[]]): Step => ({
   name: `${organization} ${asksFirst ? 'asks first' : 'is open'}, approves ${approved.join(' and ')}`,
   async run({ reach, deleted }, { service, clients, places }) {
-    await createOrganizationEnds(service).setPolicy({
-      organizationId: places[organization],
-      by: undefined,
-      policy: { asksFirst, allowsApiKeys: true },
-      approved: approved.map((client) => required(clients.get(client)).id),
-    });
+    await createOrganizationEndings(service).setPolicy(
+      { organization: { id: places[organization], name: organization } },
+      { asksFirst, allowsApiKeys: true },
+      approved.map((client) => ({ id: required(clients.get(client)).id, name: client })),
+    );
     if (asksFirst) reach.askFirst.add(organization);
     else reach.askFirst.delete(organization);
     const existing = approved.filter((client) => !deleted.has(client));
@@ -108,12 +109,10 @@ const deciding = ([organization, client, isApproved]: [OrganizationKey, string, 
   name: `${organization} ${isApproved ? 'approves' : 'declines'} ${client}`,
   async run({ reach, deleted }, { service, clients, places }) {
     const key = `${organization} ${client}`;
-    const isChanged = await createOrganizationEnds(service).decide({
-      organizationId: places[organization],
-      by: undefined,
-      clientId: required(clients.get(client)).id,
-      isApproved,
-    });
+    const endings = createOrganizationEndings(service);
+    const by = { organization: { id: places[organization], name: organization } };
+    const decided = { id: required(clients.get(client)).id, name: client };
+    const isChanged = await (isApproved ? endings.approve(by, decided, () => true) : endings.decline(by, decided));
     expect(isChanged).to.equal(!deleted.has(client) && reach.approvals.get(key) !== isApproved);
     if (isChanged) reach.approvals.set(key, isApproved);
   },

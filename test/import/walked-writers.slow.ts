@@ -1,7 +1,7 @@
 /** Whatever writes people, places and access, and however late: nothing reaches what a newer truth ended. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createOrganizationEnds } from '../../src/authorizations/organization-ends.ts';
+import { createOrganizationEndings } from '../../src/authorizations/organization-endings.ts';
 import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { introspect } from '../support/oauth.ts';
@@ -139,9 +139,15 @@ class Walk {
       if (isGiven) since(`membership ${person}`, true);
       else endMembership(person);
     } else if (writer === 'page') {
-      const change = { organizationId: organization, accountId: account, by: this.#on.seeded.other.accountId };
-      await this.#on.service.memberships.setRole({ accountId: change.by }, organization, 'owner');
-      await createOrganizationEnds(node).endMembership(change);
+      const { accountId } = this.#on.seeded.other;
+      await this.#on.service.memberships.setRole({ accountId }, organization, 'owner');
+      await createOrganizationEndings(node).endMembership(
+        {
+          organization: { id: organization, name: 'Any' },
+          admin: { account: { id: accountId, name: 'Any' }, origin: { address: '192.0.2.1', browser: '' } },
+        },
+        { id: account, name: person },
+      );
       endMembership(person);
     } else if (writer === 'join' || writer === 'leave') {
       const before = await this.#roleOf(account);

@@ -1,6 +1,5 @@
 /** Real PostgreSQL servers: one shared by all files of a process, others for destructive tests. */
 import { execFileSync } from 'node:child_process';
-import { chownSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
@@ -202,7 +201,4 @@ function databaseUrl(url: string, name: string): string {
   return changed.href;
 }
 
-function giveTo(account: string, ...files: string[]): void {
-  const id = (flag: string): number => Number(execFileSync('id', [flag, account]).toString());
-  for (const file of files) chownSync(file, id('-u'), id('-g'));
-}
+const giveTo = (account: string, folder: string) => execFileSync('chown', [`${account}:`, folder]);

@@ -282,6 +282,8 @@ describe('the streams that an API opens one after the other', () => {
     for (const { onText } of [next, old]) onText(BEAT);
     time = 1_000;
     old.onText('data: acc_a\n\n');
+    mock.timers.tick(750);
+    expect(streams).to.have.lengthOf(2);
     next.onText(': leaving\n\n');
     expect(reported).to.deep.equal([false, 'acc_a', 'stops 1']);
     expectNextAfter(750);

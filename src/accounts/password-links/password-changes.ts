@@ -76,11 +76,17 @@ export function createPasswordChanges(parts: {
     return changed;
   }
 
-  /** Runs uses of one link one after the other: after a success, the next use finds no link and hashes no password. */
-  function useInTurn(
+  /**
+   * Runs uses of one link one after the other: after a success, the next use finds no link and hashes no password.
+   *
+   * @param how without a password, as in services without passwords, the link itself authenticates the user
+   * @returns undefined if the link is not valid; only one of several parallel uses succeeds
+   * @throws Refusal `password_refused`, TooManyPasswords; the link then stays valid
+   */
+  function useLink(
     token: string,
     how: Pick<Change, 'origin' | 'password'>,
-    step: RecoveryStep | undefined,
+    step?: RecoveryStep,
   ): Promise<Recovered | undefined> {
     const earlier = inUse.get(token);
     const use = (async () => {
@@ -124,19 +130,6 @@ export function createPasswordChanges(parts: {
       return changed;
     },
 
-    /**
-     * @returns undefined if the link is not valid; only one of several parallel uses succeeds
-     * @throws Refusal `password_refused`, TooManyPasswords; the link then stays valid
-     */
-    changeByLink: (
-      token: string,
-      password: string,
-      origin: Origin,
-      step?: RecoveryStep,
-    ): Promise<Recovered | undefined> => useInTurn(token, { origin, password }, step),
-
-    /** Like `changeByLink`, for services without passwords, where the link itself authenticates. */
-    useLink: (token: string, origin: Origin, step?: RecoveryStep): Promise<Recovered | undefined> =>
-      useInTurn(token, { origin }, step),
+    useLink,
   };
 }

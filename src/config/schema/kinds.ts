@@ -101,3 +101,10 @@ export function durationSeconds(text: string): number {
   if (!durationPattern.test(text)) return Number.NaN;
   return Number(text.slice(0, -1)) * (secondsIn[text.slice(-1)] ?? Number.NaN);
 }
+
+/** Returns the duration with the largest unit that gives a whole number. */
+export function durationText(seconds: number): string {
+  const units = Object.entries(secondsIn);
+  const [unit, size] = units.findLast(([, length]) => seconds >= length && seconds % length === 0) ?? ['s', 1];
+  return `${seconds / size}${unit}`;
+}

@@ -24,7 +24,7 @@ const SIGNED_IN = message('password.signed-in');
 export interface UseLinkParts {
   readonly kit: PageKit;
   readonly enabled: Pick<EnabledMethods, 'passwords'>;
-  readonly passwordChanges: Pick<PasswordChanges, 'changeByLink' | 'useLink'>;
+  readonly passwordChanges: Pick<PasswordChanges, 'useLink'>;
   readonly formDrafts: Pick<FormDrafts, 'save'>;
   readonly waiting: Pick<WaitingSignIn, 'path' | 'restart'>;
   readonly endingChoices: Pick<EndingChoices, 'of' | 'ending'>;
@@ -92,10 +92,8 @@ export function createUseLink(parts: UseLinkParts): (ctx: Context, token: string
     const ending = endingChoices.ending(ctx, origin, (methods) => {
       removed = methods;
     });
-    const password = formOf(ctx).get('new_password') ?? '';
-    const recovered = passwords
-      ? await passwordChanges.changeByLink(token, password, origin, ending)
-      : await passwordChanges.useLink(token, origin, ending);
+    const how = passwords ? { origin, password: formOf(ctx).get('new_password') ?? '' } : { origin };
+    const recovered = await passwordChanges.useLink(token, how, ending);
     if (!recovered) return false;
     const { account, purpose } = recovered;
     mailRemovals(ctx, account, removed);

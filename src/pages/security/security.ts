@@ -5,7 +5,7 @@ import { UNWANTED_MAIL, type UnwantedMail } from '../../accounts/mail/account-ma
 import type { PasswordChanges } from '../../accounts/password-links/password-changes.ts';
 import { TooManyPasswords } from '../../accounts/passwords/work.ts';
 import type { Connections } from '../../authorizations/connections.ts';
-import { type Disconnect, endConnections } from '../../authorizations/endings.ts';
+import type { Disconnect } from '../../authorizations/endings.ts';
 import { isMessage, type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formOf } from '../../provider/form.ts';
@@ -133,8 +133,9 @@ export function securityPage(parts: {
       }
       try {
         const origin = originInSession(ctx);
-        const ending = isEndingConnections ? endConnections(disconnect, origin) : undefined;
-        const changed = await passwordChanges.change(account, form.get('new_password') ?? '', origin, ending);
+        const changed = await passwordChanges.change(account, form.get('new_password') ?? '', origin, async (tx) => {
+          if (isEndingConnections) await disconnect({ accountId: account.id }, origin, undefined, tx);
+        });
         await signIns.keep(ctx, changed, { what: 'password_changed' });
         const said = message('security.password-changed', { disconnected: String(isEndingConnections) });
         return { url: SECURITY, said };
