@@ -20,12 +20,8 @@ export async function measureResourceServer(options: {
   readonly seconds: number;
 }): Promise<Measurement> {
   const { issuer, resourceServer, nextToken, seconds } = options;
-  const introspector = createIntrospector({
-    issuer,
-    clientId: resourceServer.id,
-    clientSecret: resourceServer.secret ?? '',
-    timeoutMs: TIMEOUT_MS,
-  });
+  const { id: clientId, secret: clientSecret = '' } = resourceServer;
+  const introspector = createIntrospector({ issuer, clientId, clientSecret, timeoutMs: TIMEOUT_MS });
   const durations: number[] = [];
   let failures = 0;
   const started = performance.now();

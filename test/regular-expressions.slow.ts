@@ -24,8 +24,6 @@ const EXCEPTIONS: readonly string[] = [
   String.raw`/[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv`,
   String.raw`/[[\p{So}--[©®°]]√ɪʀ[[\p{Ll}&&\p{Script=Latin}]--\p{Changes_When_Uppercased}]]/v`,
   String.raw`/[^[\p{L}\p{N}\p{M}]--[[\p{M}&&\p{Script=Inherited}]--[\u3099\u309a]]]/gv`,
-  // This expression is applied only to the example query that the operator configures.
-  String.raw`/"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*/g`,
 ];
 
 /** Files that build a regular expression from text, and why no input is expensive for it. */
