@@ -1,5 +1,5 @@
 /** The networks of addresses. Rate limits count by network, because a caller can change the address within it. */
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 
 /** An address that no host has (RFC 5737 §3). The doctor sends it in `X-Forwarded-For`. */
 export const BOGUS_ADDRESS = '203.0.113.7';
@@ -14,40 +14,20 @@ export function networkOf(address: string): string {
   if (!isIPv6(withoutZone)) return address;
   const groups = groupsOf(withoutZone);
   const [high = 0, low = 0] = groups.slice(6);
-  if (isMappedIPv4(withoutZone)) return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+  if (isMappedIPv4(groups)) return [high >> 8, high & 255, low >> 8, low & 255].join('.');
   const network = groups.slice(0, 4).map((group) => group.toString(16));
   return `${network.join(':')}::/64`;
 }
 
 /** True for an IPv6 address that represents an IPv4 address (RFC 4291 §2.5.5.2). */
-export function isMappedIPv4(address: string): boolean {
-  const groups = isIPv6(address) ? groupsOf(address) : [];
-  return groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
-}
+const isMappedIPv4 = (groups: readonly number[]): boolean =>
+  groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
 
-/**
- * Returns the network that the servers of one site usually share: the first 24 bits of an IPv4 address (even if it is
- * written as IPv6), or 48 bits of an IPv6 address. Returns undefined for a loopback address and for any other text.
- */
-export function siteOf(address: string): string | undefined {
-  const own = networkOf(address);
-  if (isIPv4(own)) return own.startsWith('127.') ? undefined : `${own.split('.', 3).join('.')}.0/24`;
-  const [start = ''] = own.split('/');
-  if (!isIPv6(start)) return undefined;
-  const [first = 0, second = 0, third = 0] = groupsOf(start);
-  const site = [first, second, third].map((group) => group.toString(16)).join(':');
-  // Use the canonical form, which omits, for example, a third group that is 0.
-  return site === '0:0:0' ? undefined : `${spelledIPv6(`${site}::`)}/48`;
-}
-
-/** Returns the canonical form: lower case, no dotted part, `::` for zeros. @param address IPv6 without zone */
-export const spelledIPv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
-
-/** Returns the eight 16-bit numbers of an IPv6 address. */
+/** Returns the eight 16-bit numbers of an IPv6 address. @param address without zone */
 function groupsOf(address: string): number[] {
-  const [before = [], after = []] = spelledIPv6(address)
-    .split('::')
-    .map((half) => half.split(':').filter(Boolean));
+  // The canonical form: lower case, no dotted part, `::` for zeros.
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [before = [], after = []] = canonical.split('::').map((half) => half.split(':').filter(Boolean));
   const missing = Array<string>(8 - before.length - after.length).fill('0');
   return [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16));
 }

@@ -11,7 +11,6 @@ import { beyondLost, type Database, type InTransaction, type Queries } from '../
 import type { Client, ClientKind } from './client.ts';
 import { type ClientChecks, createClientCreation, refuseForeignAccountId, unknownOwner } from './client-creation.ts';
 import { createClientEdits } from './client-edits.ts';
-import { hasNetworks, readNetworks, unusedNetworks } from './client-network-rules.ts';
 import { type ClientRow, clientFrom, createOwnedClients, SELECT_CLIENTS } from './client-row.ts';
 import { createClientSecrets, unknownClient } from './client-secrets.ts';
 
@@ -157,17 +156,6 @@ export function createClientRegistry(parts: {
 
     resume: (id: string, inTransaction?: InTransaction): Promise<Client> =>
       change(id, 'suspended_at = NULL', [], inTransaction),
-
-    /** An empty list allows any network. @throws Refusal `client_unknown`, `networks_invalid`, `networks_unused` */
-    async restrict(
-      { id, ...client }: Client,
-      networks: readonly string[],
-      inTransaction?: InTransaction<readonly string[]>,
-    ): Promise<Client> {
-      if (!hasNetworks(client)) throw unusedNetworks();
-      const allowed = readNetworks(networks);
-      return change(id, 'allowed_networks = $3', [allowed], async (tx) => inTransaction?.(tx, allowed));
-    },
 
     hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),
 

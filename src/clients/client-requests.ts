@@ -5,7 +5,6 @@ import { isClientId } from '../base/random-id.ts';
 import { createBackgroundWriter } from '../storage/background-writer.ts';
 import { expiryJob } from '../storage/cleaning.ts';
 import type { Queries } from '../storage/queries.ts';
-import { FOREIGN_NETWORK } from './client-network-rules.ts';
 import type { ClientRegistry } from './client-registry.ts';
 import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
 
@@ -208,7 +207,6 @@ const withoutHarm = <Given extends ClientRequest>(request: Given): Given => ({
  */
 const isMended = `coalesce(CASE
   WHEN p.cause = 'the client is suspended' THEN c.suspended_at IS NULL
-  WHEN p.cause = '${FOREIGN_NETWORK}' THEN c.allowed_networks = '{}'
   WHEN p.error = 'invalid_redirect_uri' THEN p.redirect_uri = ANY(c.redirect_uris)
   WHEN c.kind = 'public' THEN false
   WHEN p.auth_method = 'both' THEN c.last_used_at > p.at

@@ -14,7 +14,6 @@ export const SELECT_CLIENTS = `
     c.suspended_at IS NOT NULL AS "isSuspended", c.suspended_at AS "suspendedAt", c.created_at AS "createdAt",
     c.last_used_at AS "lastUsedAt", c.generation, c.ended_through AS "endedThrough",
     c.ending_since AS "endingSince", c.renewed_at AS "renewedAt", c.leaked_secrets AS "leakedSecrets",
-    c.allowed_networks AS "allowedNetworks",
     c.verified_at IS NOT NULL AS "isVerified", c.verified_at AS "verifiedAt",
     json_build_object('homepage', c.homepage_url, 'support', c.support_url, 'privacy', c.privacy_url) AS links,
     (SELECT coalesce(json_agg(json_build_object('id', s.id, 'hash', s.secret_hash, 'lastFour', s.last_four,

@@ -53,8 +53,6 @@ export interface Client {
   readonly leakedSecrets: readonly string[];
   /** Keys of unexpired machine access tokens that were themselves revoked; undefined if too many to cache. */
   readonly endedTokens: readonly string[] | undefined;
-  /** In CIDR notation. Secrets are accepted only from these networks or, if the list is empty, from anywhere. */
-  readonly allowedNetworks: readonly string[];
   /** Oldest first; empty for public clients. */
   readonly secrets: readonly ClientSecret[];
   /** A cache key for derived values. It changes with every change of the client or its secrets. */

@@ -86,7 +86,6 @@ const TYPED_FIELDS = [
   'approve',
   'shown',
   'find',
-  'networks',
   'mail',
 ];
 /** The form fields that are not sent again, because they are valid for only one request. */

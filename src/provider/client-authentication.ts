@@ -4,8 +4,6 @@ import type { Answer, NextStep } from '../base/answer.ts';
 import type { Clock } from '../base/clock.ts';
 import { requestState } from '../base/request-state.ts';
 import type { Client, ClientSecret } from '../clients/client.ts';
-import { FOREIGN_NETWORK, isForeignTo } from '../clients/client-network-rules.ts';
-import type { ClientNetworks } from '../clients/client-networks.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import { findSecret, refusedFrom } from '../clients/client-secrets.ts';
 import type { LastUsed } from '../storage/last-used.ts';
@@ -25,21 +23,20 @@ export const authenticatedClient = authenticated.get;
 export const findAuthenticatedClient = authenticated.find;
 /** Returns the secret with which the client was authenticated; a public client has none. */
 export const authenticatedSecret = usedSecret.get;
-/** Undefined without a correct secret, or for a request from outside the client's networks. */
+/** Undefined without a correct secret. */
 export const findValidSecret = usedSecret.find;
 
 export function createClientAuthentication(parts: {
   clients: ClientRegistry;
   failures: Pick<FailureLimits, 'answerOf'>;
   lastUsed: Pick<LastUsed<'client' | 'client_secret'>, 'record'>;
-  clientNetworks: Pick<ClientNetworks, 'record'>;
   issuer: string;
   clock: Clock;
   inTurn: ClientTurns;
   /** The setting `leaks.secret_grace`, in seconds. */
   graceSeconds: number;
 }) {
-  const { clients, failures, lastUsed, clientNetworks, issuer, clock, inTurn, graceSeconds } = parts;
+  const { clients, failures, lastUsed, issuer, clock, inTurn, graceSeconds } = parts;
 
   function checkSecret(client: Client, presented: string): ClientSecret | string {
     const secret = findSecret(client, presented);
@@ -48,21 +45,6 @@ export function createClientAuthentication(parts: {
     const until = refusedFrom(client, secret, graceSeconds);
     if (until && until.getTime() <= clock()) return LEAKED_SECRET;
     return secret;
-  }
-
-  /** Records the use of a correct secret. Throws instead if the request is from outside the client's networks. */
-  function acceptSecret(
-    ctx: Context,
-    client: Client,
-    secret: ClientSecret,
-    refused: (cause: string) => OAuthError,
-  ): void {
-    clientNetworks.record(client, ctx.ip);
-    // Do not count this as a failed attempt: a correct secret is no guess.
-    if (isForeignTo(client, ctx.ip)) throw refused(FOREIGN_NETWORK);
-    usedSecret.set(ctx, secret);
-    lastUsed.record('client_secret', secret.id);
-    lastUsed.record('client', client.id);
   }
 
   /** @param mayBePage false for a proxy, which copies `Origin` from the request of an API's caller */
@@ -83,7 +65,11 @@ export function createClientAuthentication(parts: {
     const publicProblem = secret === undefined ? undefined : WRONG_METHOD;
     const checked = client.kind === 'public' ? publicProblem : checkSecret(client, secret ?? '');
     if (typeof checked === 'string') throw await refusal(checked);
-    if (checked) acceptSecret(ctx, client, checked, refused);
+    if (checked) {
+      usedSecret.set(ctx, checked);
+      lastUsed.record('client_secret', checked.id);
+      lastUsed.record('client', client.id);
+    }
     authenticated.set(ctx, client);
   }
 

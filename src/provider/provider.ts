@@ -16,7 +16,6 @@ import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
 import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
-import type { ClientNetworks } from '../clients/client-networks.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
 import type { Settings } from '../config/settings.ts';
@@ -74,7 +73,6 @@ interface ProviderParts {
   readonly changeStreams: ChangeStreams;
   readonly requests: Pick<ClientRequests, 'record'>;
   readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
-  readonly clientNetworks: Pick<ClientNetworks, 'record'>;
   readonly mail?: ApprovalsParts['mail'];
   readonly isKnownBrowser: ApprovalsParts['isKnownBrowser'];
   readonly showHandover: ShowHandover;

@@ -23,7 +23,7 @@ export function cleaningJobs(parts: {
   readonly leakedValues: LeakedValues;
 }): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, store, limits } = parts;
-  const { activity, apiKeys, auditTrail, clientNetworks, clientRequests } = parts.registries;
+  const { activity, apiKeys, auditTrail, clientRequests } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;
   const { sessionList } = parts.registries;
 
@@ -35,7 +35,6 @@ export function cleaningJobs(parts: {
     tokens: store.removeExpired,
     attempts: limits.removeExpired,
     client_requests: clientRequests.removeExpired,
-    client_networks: clientNetworks.removeExpired,
     api_keys: apiKeys.removeExpired,
     password_links: passwordLinks.removeExpired,
     browser_sessions: (limit) => sessionList.removeOlderThan(oldestSignIn(), limit),

@@ -19,7 +19,6 @@ import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
-import { createClientNetworks } from '../clients/client-networks.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests, type MailedOwner } from '../clients/client-requests.ts';
 import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
@@ -66,7 +65,6 @@ export function createCommonRegistries(parts: {
   const activity = createActivity(parts);
   const apiKeys = createApiKeys({ ...parts, people, activity });
   const clientRequests = createClientRequests({ ...parts, clients });
-  const clientNetworks = createClientNetworks(parts);
   const lastUsed = createLastUsed({
     clock,
     log,
@@ -95,13 +93,11 @@ export function createCommonRegistries(parts: {
     revocations: createRevocations({ ...parts, activity }),
     clientStandings: createClientStandings(parts),
     clientRequests,
-    clientNetworks,
     lastUsed,
     /** Writes queued data and ends the background work, in reverse order of creation. */
     async close(): Promise<void> {
       await activity.writeRefused(true).catch((err: unknown) => log.warn({ err }, UNWRITTEN));
       await lastUsed.close();
-      await clientNetworks.close();
       await clientRequests.close();
     },
   };

@@ -1,6 +1,5 @@
 /** Concurrent changes: the database makes them one after the other. */
 import { expect } from 'chai';
-import { pino } from 'pino';
 import { createAccess } from '../../src/accounts/access/access.ts';
 import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
@@ -15,7 +14,6 @@ import type { Accounts } from '../../src/changes/accounts.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
 import { createTestOrganizations } from '../../src/changes/test-organizations.ts';
-import { createClientNetworks } from '../../src/clients/client-networks.ts';
 import { type ClientRegistry, createClientRegistry } from '../../src/clients/client-registry.ts';
 import { createAccountTurns } from '../../src/storage/account-turns.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
@@ -296,30 +294,16 @@ onPostgres('concurrent changes', (open) => {
     expect(await whileLocked<unknown>(lockImports, begin, { last })).to.deep.equal([false, undefined]);
   });
 
-  it('what is recorded of one client in the same batch is kept while another process deletes the other', async () => {
-    const log = pino({ level: 'silent' });
-    const [kept, deleted] = await Promise.all(times(2, async () => (await clients.add(partner)).client));
-    if (!kept || !deleted) throw new Error('no clients');
-    const networks = createClientNetworks({ ...parts, log });
-    for (const client of [kept, deleted]) networks.record(client, '203.0.113.7');
-    await whileLocked(
-      (tx) => tx.query('DELETE FROM clients WHERE id = $1', [deleted.id]),
-      () => [networks.flush()],
-    );
-    expect((await networks.list(kept)).map(({ network }) => network)).to.deep.equal(['203.0.113.0/24']);
-    await networks.close();
-  });
-
   it('an edit of a client does not delay what is recorded about the client meanwhile', async () => {
     const { client } = await clients.add(partner);
     await clients.edit(client.id, { redirectUris: ['https://app.example/another'] }, async () => {
       await database.query(
-        `INSERT INTO client_networks (client_id, network, first_seen_at, last_seen_at)
-          VALUES ($1, '203.0.113.0/24', now(), now())`,
+        `INSERT INTO client_requests (client_id, at, step, error, cause, request_id, share)
+          VALUES ($1, now(), 'token', 'invalid_client', 'wrong', 'r1', 'stranger')`,
         [client.id],
       );
     });
-    expect(await createClientNetworks({ ...parts, log: pino({ level: 'silent' }) }).list(client)).to.have.length(1);
+    expect(await database.query('SELECT FROM client_requests WHERE client_id = $1', [client.id])).to.have.length(1);
   });
 
   it('a transfer is no earlier than a secret of the former owner that it waits for, by a clock that is ahead', async () => {

@@ -135,12 +135,12 @@ describe('routes', () => {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;
     }
     expect(counts).to.deep.equal({
-      requireSignedIn: 89,
-      requireFormToken: 37,
-      requireOwnForm: 37,
-      requireRecentSignIn: 31,
+      requireSignedIn: 87,
+      requireFormToken: 36,
+      requireOwnForm: 36,
+      requireRecentSignIn: 30,
       requireSubject: 26,
-      requireOwnClient: 29,
+      requireOwnClient: 27,
       requireAdmin: 15,
       requireAnotherSecret: 2,
       requireRenewable: 2,

@@ -48,7 +48,7 @@ describe('operator clients', () => {
     const shown = await run(`show ${owned.client_id}`);
     expect(shown.output).to.contain('https://app.example/cb').and.contain('never used');
     const { client_secret: _secret, ...kept } = owned;
-    expect(await value(`clients show ${owned.client_id}`)).to.deep.equal({ ...kept, networks: [], problems: [] });
+    expect(await value(`clients show ${owned.client_id}`)).to.deep.equal({ ...kept, problems: [] });
     const listed = await run('clients list --json');
     expect(JSON.parse(listed.output).map(({ id }: { id: string }) => id)).to.include.members([
       owned.id,

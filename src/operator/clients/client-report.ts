@@ -1,6 +1,5 @@
 /** The text and the JSON that commands print about a client. */
 import type { Client } from '../../clients/client.ts';
-import type { SeenNetwork } from '../../clients/client-networks.ts';
 import type { Report } from '../command/operator.ts';
 import { table } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
@@ -15,12 +14,11 @@ export const clientReport = (client: Client, done: string): Report => ({
 const SHOWN = 20;
 
 /**
- * Reports the client, the networks from which its secrets are used, and its problems of the last seven days. The latest
- * problem is first, and equal problems are one entry.
+ * Reports the client and its problems of the last seven days. The latest problem is first, and equal problems are one
+ * entry.
  */
-export async function shownClient({ clientNetworks, clientRequests }: Registries, client: Client): Promise<Report> {
+export async function shownClient({ clientRequests }: Registries, client: Client): Promise<Report> {
   const problems = await clientRequests.groups(client.id);
-  const networks = await clientNetworks.list(client);
   const heading = ['LAST', 'TIMES', 'REQUEST REFUSED', 'CAUSE', 'REQUEST'];
   const rows = problems
     .slice(0, SHOWN)
@@ -34,9 +32,6 @@ export async function shownClient({ clientNetworks, clientRequests }: Registries
   return {
     value: {
       ...clientValue(client),
-      networks: networks.map(({ network, firstSeenAt, lastSeenAt, isNew, isRefused }) => {
-        return { network, first_seen_at: firstSeenAt, last_seen_at: lastSeenAt, new: isNew, refused: isRefused };
-      }),
       problems: problems.map(({ at, first, count, step, error, cause, isMended, ...sent }) => ({
         last_at: at,
         first_at: first,
@@ -51,18 +46,8 @@ export async function shownClient({ clientNetworks, clientRequests }: Registries
         request_id: sent.requestId,
       })),
     },
-    text: [
-      clientText(client),
-      ...networks.map(networkText),
-      '',
-      table(heading, rows, 'No request was refused in the last 7 days.'),
-    ].join('\n'),
+    text: [clientText(client), '', table(heading, rows, 'No request was refused in the last 7 days.')].join('\n'),
   };
-}
-
-function networkText({ network, firstSeenAt, lastSeenAt, isNew, isRefused }: SeenNetwork): string {
-  const seen = `first seen ${firstSeenAt.toISOString()}, last seen ${lastSeenAt.toISOString()}`;
-  return line('Network', `${network}, ${seen}${isNew ? ', new' : ''}${isRefused ? ', refused' : ''}`);
 }
 
 const line = (label: string, value: string): string => `${label.padEnd(13)} ${value}`;
@@ -83,7 +68,6 @@ function clientText(client: Client): string {
     ...(client.endingSince ? [['Ending', `since ${client.endingSince.toISOString()}: ${UNFINISHED}`]] : []),
     ...client.redirectUris.map((uri) => ['Redirect URI', uri]),
     ...Object.entries(client.links).map(([kind, url]) => [`${kind[0]?.toUpperCase()}${kind.slice(1)}`, url]),
-    ...client.allowedNetworks.map((network) => ['Only from', network]),
     ...client.secrets.map(({ lastFour, createdAt, lastUsedAt, leakedAt }) => [
       'Secret',
       `…${lastFour}, created ${createdAt.toISOString()}, ` +
@@ -114,7 +98,6 @@ export const clientValue = (client: Client) => ({
   links: client.links,
   always_ask: client.alwaysAsks,
   always_ask_by: client.alwaysAsks ? askedBy(client) : null,
-  allowed_networks: client.allowedNetworks,
   created_at: client.createdAt,
   renewed_at: client.renewedAt ?? null,
   ending_since: client.endingSince ?? null,

@@ -128,22 +128,14 @@ function addUpdate(clients: Command, operator: Operator): void {
     .option('--homepage <url>', 'page about the client, shown when people approve it; empty: none')
     .option('--support <url>', 'page where its users get help; empty: none')
     .option('--privacy <url>', 'page with its privacy policy; empty: none')
-    .option(
-      '--network <network>',
-      'refuse its secrets from elsewhere, replaces all; can be given up to 20 times',
-      another,
-      [],
-    )
-    .addOption(new Option('--any-network', 'accept its secrets from anywhere').conflicts('network'))
     .option('--verified', 'mark it as reviewed in its current form: shown when people approve it')
     .addOption(new Option('--unverified', 'remove that mark').conflicts('verified'))
     .option('--always-ask', 'ask people to approve each request, even if they have approved the client before')
     .option('--no-always-ask', 'ask people once');
-  const changes = ['name', 'redirectUri', ...LINKS, 'network', 'anyNetwork', 'verified', 'unverified', 'alwaysAsk'];
+  const changes = ['name', 'redirectUri', ...LINKS, 'verified', 'unverified', 'alwaysAsk'];
   needsOneOf(update, changes, 'give at least one change: see --help');
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
     const { verified, unverified, name, redirectUri: redirectUris, allowName, alwaysAsk } = options;
-    const { network: networks, anyNetwork } = options;
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
     const changes: Partial<ClientChanges> = {
       ...(name !== undefined && { name: normalizeClientName(name) }),
@@ -164,12 +156,6 @@ function addUpdate(clients: Command, operator: Operator): void {
       const asking = clientRecord(registries, 'client_changed', edited, { always_ask: alwaysAsk ? 'yes' : 'no' });
       edited = await clients.setAlwaysAsks(client.id, alwaysAsk, 'operator', asking);
     }
-    if (anyNetwork || networks.length > 0) {
-      const before = edited;
-      edited = await clients.restrict(before, networks, (tx, allowed) =>
-        clientRecord(registries, 'client_changed', before, { allowed_networks: allowed })(tx),
-      );
-    }
     if (!verified && !unverified) return clientReport(edited, 'Changed.');
     const marking = clientRecord(registries, 'client_changed', edited, { verified: verified ? 'yes' : 'no' });
     const marked = await clients.verify(client.id, verified === true, marking);
@@ -183,8 +169,6 @@ interface UpdateOptions extends ClientLinks {
   readonly name?: string;
   readonly allowName?: true;
   readonly redirectUri: readonly string[];
-  readonly network: readonly string[];
-  readonly anyNetwork?: true;
   readonly verified?: true;
   readonly unverified?: true;
   readonly alwaysAsk?: boolean;

@@ -6,7 +6,7 @@ import type { ClientFormView } from './client-form.ts';
 import type { ConnectionView } from './connect.ts';
 import type { OwnClientPages } from './own-client.ts';
 import type { ClientProblemGroup } from './problems.ts';
-import type { changesOf, NetworksView, SecretRow, shownOnce } from './secrets.ts';
+import type { changesOf, SecretRow, shownOnce } from './secrets.ts';
 import type { choicesFor } from './settings.ts';
 import type { ClientTestForm, ClientTestResult } from './test.ts';
 
@@ -26,7 +26,6 @@ declare module '../view-data.ts' {
         readonly problems: readonly FormProblem[];
         readonly live: readonly SecretRow[];
         /** Undefined for a resource server. */
-        readonly networks: NetworksView | undefined;
       };
     readonly 'oauth-client-problems': ClientPage & {
       readonly open: readonly ClientProblemGroup[];

@@ -5,8 +5,6 @@ import type { Clock } from '../../base/clock.ts';
 import { message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { type ClientKind, type ClientSecret, hasSecret } from '../../clients/client.ts';
-import { hasNetworks } from '../../clients/client-network-rules.ts';
-import type { ClientNetworks } from '../../clients/client-networks.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
 import { formerSecretsOf, type OwnedClient } from '../../clients/client-row.ts';
 import { isRenewable, MAX_SECRETS, refusedFrom } from '../../clients/client-secrets.ts';
@@ -24,23 +22,18 @@ import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts
 
 const partOf = (client: OwnedClient): string => urlOf(client, 'secrets');
 
-interface TypedNetworks {
-  readonly allowed: string;
-}
-
 export function clientSecretsPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
   readonly clock: Clock;
   readonly clients: ClientRegistry;
-  readonly clientNetworks: Pick<ClientNetworks, 'list'>;
   readonly oneTimeValues: OneTimeValues;
   /** The setting `leaks.secret_grace`, in seconds. */
   readonly graceSeconds: number;
 }): Route[] {
-  const { kit, own, clock, clients, clientNetworks, oneTimeValues, graceSeconds } = parts;
+  const { kit, own, clock, clients, oneTimeValues, graceSeconds } = parts;
 
-  async function draw(ctx: Context, { notice, problems }: Said, typed?: TypedNetworks): Promise<void> {
+  async function draw(ctx: Context, { notice, problems }: Said): Promise<void> {
     const client = ownClientOf(ctx);
     await kit.render(ctx, 'oauth-client-secrets', {
       head: await own.head(ctx, 'secrets'),
@@ -48,26 +41,8 @@ export function clientSecretsPage(parts: {
       problems,
       live: secretRowsOf(client, clock(), graceSeconds),
       ...changesOf(client),
-      networks: hasNetworks(client) ? networksView(client, await clientNetworks.list(client), typed) : undefined,
     });
   }
-
-  const networks = formRoutes<TypedNetworks>(kit, {
-    path: `${CLIENT}/networks`,
-    admit: [own.requireOwnClient],
-    isForEverybody: false,
-    read: (form) => ({ allowed: form.get('networks') ?? '' }),
-    stored: (ctx) => ({ page: partOf(ownClientOf(ctx)) }),
-    draw: (ctx, typed, said) => draw(ctx, said, typed),
-    fieldOf: () => ({ field: 'allowed-networks' }),
-    async save(ctx, { allowed }) {
-      const client = ownClientOf(ctx);
-      await clients.restrict(client, allowed.split(/[\s,]+/).filter(Boolean), (tx, restricted) =>
-        own.record(ctx, 'client_changed', { allowed_networks: restricted }, tx),
-      );
-      return { url: partOf(client), said: message('client-secrets.saved-networks') };
-    },
-  });
 
   async function show(ctx: Context): Promise<void> {
     if (!hasSecret(ownClientOf(ctx).kind)) ctx.throw(404, 'this client has no secrets');
@@ -132,7 +107,7 @@ export function clientSecretsPage(parts: {
     back: (ctx) => partOf(ownClientOf(ctx)),
   });
 
-  return [get(`${CLIENT}/secrets`, ...own.page, show), ...networks, ...rotating, ...removing];
+  return [get(`${CLIENT}/secrets`, ...own.page, show), ...rotating, ...removing];
 }
 
 /** What the page offers to do with the secrets. */
@@ -148,24 +123,6 @@ export function changesOf(client: OwnedClient) {
     renewed: momentOrNothing(client.renewedAt),
   };
 }
-
-export type NetworksView = ReturnType<typeof networksView>;
-
-const networksView = (
-  client: OwnedClient,
-  seen: Awaited<ReturnType<ClientNetworks['list']>>,
-  typed: TypedNetworks | undefined,
-) => ({
-  action: `${urlOf(client)}/networks`,
-  seen: seen.map(({ firstSeenAt, lastSeenAt, ...network }) => ({
-    ...network,
-    first: toMoment(firstSeenAt),
-    last: toMoment(lastSeenAt),
-  })),
-  /** Networks with spaces between them, as the user types them. */
-  allowed: typed?.allowed ?? client.allowedNetworks.join(' '),
-  isRestricted: client.allowedNetworks.length > 0,
-});
 
 /** Only a machine client gets access tokens with its secret alone. They stay valid if the secret is removed. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;

@@ -165,7 +165,6 @@ export const testFormOf = (client: Pick<Client, 'id' | 'kind'>, problem?: Text) 
 /** Returns a problem that is known before the test begins. */
 function problemWith(client: Client, secret: string): Message | undefined {
   if (client.isSuspended) return message('client-test.suspended');
-  if (client.allowedNetworks.length > 0) return message('client-test.restricted');
   if (!hasSecret(client.kind)) return undefined;
   if (secret === '') return message('client-test.no-secret');
   if (findSecret(client, secret)) return undefined;

@@ -112,7 +112,6 @@ create table clients (
   always_asks boolean not null default false, -- True if an earlier approval never counts: people approve each request.
   asks_for_operator boolean not null default false, -- True if the operator set `always_asks`: its owner cannot undo it.
   leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
-  allowed_networks text[] not null default '{}', -- Secrets are accepted only from these networks; empty: from anywhere.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
   constraint clients_native_is_public check (not native or kind = 'public'),
@@ -574,15 +573,6 @@ create table client_requests (
 create index client_requests_client_id on client_requests (client_id, id desc);
 create index client_requests_at on client_requests (at);
 create index client_requests_request_id on client_requests (request_id);
-
--- A row is a network from which a secret of a client was used: 24 bits of IPv4, 48 bits of IPv6.
-create table client_networks (
-  client_id text not null references clients on delete cascade,
-  network text not null,
-  first_seen_at timestamptz not null, last_seen_at timestamptz not null,
-  primary key (client_id, network)
-);
-create index client_networks_last_seen_at on client_networks (last_seen_at);
 
 -- Import
 
