@@ -48,10 +48,10 @@ export function createRememberedCallers(parts: {
 
   function remove(entry: Remembered): void {
     remembered.delete(entry.token);
-    for (const name of namesOf(entry.caller)) {
+    for (const name of entry.names) {
       const found = named.get(name);
-      if (found instanceof Set && found.size > 1) found.delete(entry);
-      else named.delete(name);
+      if (found instanceof Set) found.delete(entry);
+      if (found === entry || (found instanceof Set && found.size === 0)) named.delete(name);
     }
     entry.caller.end();
   }
@@ -70,8 +70,8 @@ export function createRememberedCallers(parts: {
     return caller;
   }
 
-  function add(entry: Remembered): void {
-    const { token, caller } = entry;
+  function add(added: Omit<Remembered, 'names'>): void {
+    const { token, caller } = added;
     // The organizations are the largest part of a caller, so callers of one account share them.
     const [first] = entriesOf(caller.subject);
     if (first && isDeepStrictEqual(first.caller.organizations, caller.organizations)) {
@@ -79,8 +79,9 @@ export function createRememberedCallers(parts: {
     }
     const [oldest] = remembered.size >= maxSize ? remembered.values() : [];
     if (oldest) remove(oldest);
+    const entry = { ...added, names: namesOf(caller) };
     remembered.set(token, entry);
-    for (const name of namesOf(caller)) {
+    for (const name of entry.names) {
       const found = named.get(name);
       if (found instanceof Set) found.add(entry);
       else named.set(name, found ? new Set([found, entry]) : entry);
@@ -236,6 +237,8 @@ export function createRememberedCallers(parts: {
 interface Remembered {
   readonly token: string;
   caller: KnownCaller & Caller;
+  /** The ids under which the caller is found, whatever the API does to the caller. */
+  readonly names: readonly string[];
   /** The answer may be used from this time on, until `until`. */
   since: number;
   until: number;
@@ -249,12 +252,9 @@ function isInUse({ caller, since, usedAt }: Remembered, now: number): boolean {
   return usedAt > since || (caller.hasSignal && now - usedAt < MAX_IDLE);
 }
 
-/** The ids of a caller in events: account, client, authorization or API key, organizations. */
+/** The ids of a caller in events, each once: account, client, authorization or API key, organizations. */
 function namesOf(caller: KnownCaller): string[] {
-  const names = caller.organizations.map(({ id }) => id);
-  if (caller.withheld) names.push(...caller.withheld);
-  for (const id of [caller.subject, caller.clientId, caller.authorization, caller.apiKey]) {
-    if (id !== undefined && !names.includes(id)) names.push(id);
-  }
-  return names;
+  const { organizations, withheld = [], subject, clientId, authorization, apiKey } = caller;
+  const ids = [...organizations.map(({ id }) => id), ...withheld, subject, clientId, authorization, apiKey];
+  return [...new Set(ids)].filter((id) => id !== undefined);
 }

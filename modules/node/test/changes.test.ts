@@ -396,6 +396,36 @@ describe('the cache of callers', () => {
     expect(['ada', 'bob', 'carl', 'dora'].map(callers.find)).to.deep.equal([next, undefined, undefined, undefined]);
   });
 
+  const inOrganization = (id: string) => ({ id, name: id, role: 'owner', warehouses: [] }) as const;
+
+  it('the end of a caller whose organizations the API has replaced hides no other caller from a change', () => {
+    const changed = [inOrganization('org_a')];
+    keep('ada', changed);
+    keep('bob', [inOrganization('org_b')]);
+    changed.splice(0, 1, inOrganization('org_b'));
+    callers.drop('ada');
+    callers.change('org_b');
+    expect(callers.find('bob')).to.equal(undefined);
+    now += 5_000;
+    // The index has no trace of the caller that was dropped.
+    const next = keep('ada');
+    callers.change('org_a');
+    expect(callers.find('ada')).to.equal(next);
+  });
+
+  it('the end of a caller whose answer names an id twice hides no other caller from a change', () => {
+    for (const names of ['ada bob', 'bob ada']) {
+      for (const token of names.split(' ')) {
+        const organization = inOrganization('org_a');
+        keep(token, token === 'ada' ? [organization, organization] : [organization]);
+      }
+      callers.drop('ada');
+      callers.change('org_a');
+      expect(callers.find('bob')).to.equal(undefined);
+      now += 5_000;
+    }
+  });
+
   it('introspections in the background are spread over half a minute, and repeated then if there is no answer', () => {
     Math.random = () => 1;
     const tokens = Array.from({ length: 60 }, (_, at) => `${at}`);
