@@ -51,6 +51,9 @@ storage: {auto_migrate: false}
 tokens: {refresh_token: 3650d}
 `;
 
+/** Thrown if the settings of a command name no database, and so no deployment. */
+export class NoDatabaseNamed extends ConfigurationProblems {}
+
 /**
  * Returns the settings for a command. If the settings file is refused, a command that needs only the right database runs
  * on the database of the environment, with defaults for all other settings.
@@ -69,8 +72,12 @@ export function loadForCommand({
   readonly mayUseDefaults: boolean;
   readonly report: (sentence: string) => void;
 }) {
-  const { problems, file, environment: found, settings } = examine({ environment }, { secretsAreNeeded: false });
+  const examined = examine({ environment }, { secretsAreNeeded: false });
+  const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
+  const lacksDatabase = problems.some(({ path }) => path === 'storage.database_url');
+  // An invalid URL has the same path, but names a database.
+  if (lacksDatabase && !unknown.has('storage.database_url')) throw new NoDatabaseNamed(problems);
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
   // If only variables break rules, the file is not the cause, so name the variables.
   const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
@@ -187,7 +194,7 @@ function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded:
     const missing = secretProblems(given, settings.storage);
     problems.push(...missing.filter(({ path: variable }) => !unknown.has(variable)));
   }
-  return { problems: problems.map(placed), settings, given, environment, file, content, values, placed };
+  return { problems: problems.map(placed), settings, given, environment, file, content, values, unknown, placed };
 }
 
 function collect<Result>(problems: ConfigurationProblem[], work: () => Result): Result | undefined {

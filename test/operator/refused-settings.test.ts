@@ -62,4 +62,12 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     const { error } = await valueFrom(withRefusedFile({}), 'accounts list', { exitCode: 3 });
     expect(error.problems.map((one: { path: string }) => one.path)).to.deep.equal(['log.levle']);
   });
+
+  it('a command whose settings name no database exits like one without a deployment', async () => {
+    const GATEHOUSE_CONFIG = fileWith('{storage: {data_directory: off}}', 'off.yaml');
+    for (const words of ['accounts list', `accounts suspend ${on.seeded.person.email}`]) {
+      const { error } = await valueFrom(operatorWith({ GATEHOUSE_CONFIG }), words, { exitCode: 2 });
+      expect(error.problems.map((one: { path: string }) => one.path)).to.deep.equal(['storage.database_url']);
+    }
+  });
 });

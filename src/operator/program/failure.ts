@@ -3,6 +3,7 @@ import { CommanderError } from 'commander';
 import { DataDirectoryRefused } from '../../base/data-directory.ts';
 import type { Refusal } from '../../base/refusal.ts';
 import { ImportProblems } from '../../changes/problems.ts';
+import { NoDatabaseNamed } from '../../config/load.ts';
 import { ConfigurationProblems } from '../../config/problems.ts';
 import { NoDeployment } from '../../service/deployment.ts';
 import { troubleOf } from '../../service/startup-errors.ts';
@@ -37,7 +38,7 @@ export function failureOf(error: unknown): Failure {
     const { code, problems, message } = error;
     const remedy = 'correct the settings and try again';
     return {
-      exitCode: WRONG_CONFIGURATION,
+      exitCode: error instanceof NoDatabaseNamed ? WRONG_USAGE : WRONG_CONFIGURATION,
       value: { error: { code, message: `${problems.length} problem(s) found`, remedy, problems } },
       text: message,
     };
