@@ -46,6 +46,8 @@ describe('opening a data directory of PGlite', () => {
     const refused = await on.refusal();
     expect(refused.code).to.equal('data_directory_not_opened');
     expect(refused.message).to.contain('copy the whole directory before anything else').and.not.contain('damaged');
+    // A disk that accepts no writes fails in the same way, and its data is intact.
+    expect(refused.message).to.match(/the data may be unchanged.*read-only.*inodes.*quota.*put a backup/);
   });
 
   describeOn([mount], 'on a full disk', () => {

@@ -8,10 +8,15 @@ export const POSTGRES_VERSION = '18';
 /** Free space that PostgreSQL may need to open: one segment of its write-ahead log. */
 const NEEDED_BYTES = 16 * 1024 * 1024;
 
+/** Causes that PGlite does not tell from damage. They leave the data intact. */
+const OUTSIDE_CAUSES =
+  'that the disk accepts writes (it is not mounted read-only, and has space and inodes left, also within a quota), that ' +
+  'this process may read and write every file in the directory, and that this machine has free memory';
+
 /** Looks for the known causes, beginning with harmless ones. */
 export async function whyNotOpened(directory: string, cause: unknown): Promise<DataDirectoryProblem> {
-  const { bavail, bsize } = await statfs(directory);
-  if (bavail * bsize < NEEDED_BYTES) {
+  const disk = await statfs(directory).catch(() => undefined);
+  if (disk && disk.bavail * disk.bsize < NEEDED_BYTES) {
     return {
       code: 'disk_full',
       what: 'is on a disk that is full',
@@ -24,7 +29,7 @@ export async function whyNotOpened(directory: string, cause: unknown): Promise<D
       what: `has no database yet, and PostgreSQL could not create one (${cause})`,
       remedy:
         'if it contains the folder postgres, a backup was unpacked only in part: unpack all of it again; otherwise ' +
-        'check that this machine has free memory, and start again',
+        `check ${OUTSIDE_CAUSES}, and start again`,
     };
   }
   const version = (await readFile(path.join(clusterIn(directory), 'PG_VERSION'), 'utf8').catch(() => '')).trim();
@@ -39,8 +44,7 @@ export async function whyNotOpened(directory: string, cause: unknown): Promise<D
     code: 'data_directory_not_opened',
     what: 'holds a database that PostgreSQL could not open, without naming the cause',
     remedy:
-      'copy the whole directory before anything else; check that this process may read and write every file in it, and ' +
-      'that this machine has free memory, then start again; if it fails each time, put a backup of the whole directory ' +
-      'in its place',
+      'the data may be unchanged: copy the whole directory before anything else; check ' +
+      `${OUTSIDE_CAUSES}, then start again; if it fails each time, put a backup of the whole directory in its place`,
   };
 }
