@@ -200,8 +200,8 @@ export function useCaller(introspector: Introspector) {
 
 /** Yoga masks errors that have an original error, but the caller should see the refusal. */
 function unmask({ result }: { readonly result: object }): void {
-  const { errors = [] } = result as { readonly errors?: readonly { originalError?: unknown }[] };
-  for (const error of errors) {
+  const { errors } = result as { readonly errors?: readonly { originalError?: unknown }[] | null };
+  for (const error of errors ?? []) {
     if (error.originalError instanceof CallerRefused) error.originalError = undefined;
   }
 }

@@ -18,6 +18,7 @@ import {
   protectedResourceMetadata,
   type ReceivedRequest,
   requireRight,
+  useCaller,
 } from '../src/resource-server.ts';
 import { SERVERS } from './servers.ts';
 import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
@@ -284,6 +285,11 @@ describe('refusals by GraphQL servers', () => {
         it('the GraphQL server still masks an error of the API itself', async () => {
           const { text } = await query(`Bearer ${VALID}`, { query: '{ broken }' });
           expect(text).to.include('Unexpected error.').and.not.include('of the API itself');
+        });
+
+        it('the plugin accepts a result of another executor whose errors are null', () => {
+          const { onExecuteDone } = useCaller(introspector).onExecute();
+          expect(() => onExecuteDone({ result: { data: { subject: 'acc_a' }, errors: null } })).not.to.throw();
         });
       }
 
