@@ -157,7 +157,9 @@ export function createClientRequests(parts: {
       // Limit the look-ups, because made-up client ids must not delay readers of the log, or the shutdown of a node.
       if (enqueuing.size >= MAX_LOOKED_UP) return;
       const waiting = { ...request, share: shareOf(request), at: new Date(clock()) };
-      const enqueued = enqueue(waiting).finally(() => enqueuing.delete(enqueued));
+      const enqueued = enqueue(waiting)
+        .catch((err: unknown) => log.warn({ err }, 'a request of a client could not be recorded'))
+        .finally(() => enqueuing.delete(enqueued));
       enqueuing.add(enqueued);
     },
 

@@ -74,6 +74,18 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(2);
   });
 
+  it('a problem that cannot be recorded is logged, and neither ends the node nor fails a reader', async () => {
+    const lines: string[] = [];
+    const logged = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+    const own = createClientRequests({ ...parts, log: logged });
+    own.record(problem('req_1', { cause: undefined as unknown as string }));
+    own.record(problem('req_2'));
+    expect(await own.groups(client.id)).to.have.lengthOf(1);
+    await own.close();
+    expect(lines).to.have.lengthOf(1);
+    expect(lines.join()).to.contain('TypeError');
+  });
+
   it('problems of each step and share displace none of another, nor their minute', async () => {
     const own = { error: 'invalid_scope', isFromClient: true };
     const [token, authorize] = [own, { ...own, step: 'authorize' as const }];
