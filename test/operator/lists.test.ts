@@ -151,5 +151,9 @@ describeOn([postgresServer], 'lists with many entries', () => {
     const [{ content: shown }] = await valueFrom(run, `show ${hall}`);
     expect(shown.clients.map((one: { id: string }) => one.id)).to.deep.equal([CLIENT, ids.at(-1)]);
     expect(shown.has_more_clients).to.equal(false);
+    // A pasted log may name a thousand warehouses, so that only the first clients of each are read.
+    const [{ content: brief }] = await valueFrom(run, ['show', `${hall} ${person}`]);
+    expect(brief.clients.map((one: { id: string }) => one.id)).to.deep.equal([CLIENT]);
+    expect(brief.has_more_clients).to.equal(true);
   });
 });

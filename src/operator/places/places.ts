@@ -75,11 +75,20 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
 
 /** How many warehouses and clients `show` prints. */
 const SHOWN = 20;
-/** The maximum number of pages of clients that `show` reads. */
+/** The maximum number of pages of clients that `show` reads for the only ID in a text. */
 const MAX_STEPS = 10;
 
-/** Reports an organization or a warehouse, and the people and clients with access to it. */
-export async function showReport(registries: Registries, kind: PlaceKind, id: string): Promise<Report> {
+/**
+ * Reports an organization or a warehouse, and the people and clients with access to it.
+ *
+ * @param isAlone false if the report is one of possibly many, so that it must be quick
+ */
+export async function showReport(
+  registries: Registries,
+  kind: PlaceKind,
+  id: string,
+  isAlone: boolean,
+): Promise<Report> {
   const { organizations, organizationReach } = registries;
   const place = await organizations.find(kind, id);
   const { name, externalId, organization } = place;
@@ -88,7 +97,7 @@ export async function showReport(registries: Registries, kind: PlaceKind, id: st
   const warehouses = isOrganization ? await organizations.listWarehouses({ limit: SHOWN }, id) : undefined;
   const members = await membersReport(registries, kind, id);
   const reach = organizationReach.of(organization.id, isOrganization ? undefined : id);
-  const { clients, hasMore } = await clientsOf(reach);
+  const { clients, hasMore } = await clientsOf(reach, isAlone ? MAX_STEPS : 1);
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
   const noClient = hasMore ? 'None among the first clients.' : 'No client that a person has connected.';
   const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.external_id ?? '']) ?? [];
@@ -115,10 +124,10 @@ export async function showReport(registries: Registries, kind: PlaceKind, id: st
 }
 
 /** A page omits clients without access to the warehouse, so a page may be empty although more clients follow. */
-async function clientsOf(reach: ReturnType<OrganizationReach['of']>) {
+async function clientsOf(reach: ReturnType<OrganizationReach['of']>, maxSteps: number) {
   let step = await reach.clients();
   const found = [...step.rows];
-  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < MAX_STEPS; steps += 1) {
+  for (let steps = 1; step.next !== undefined && found.length <= SHOWN && steps < maxSteps; steps += 1) {
     step = await reach.clients(step.next);
     found.push(...step.rows);
   }

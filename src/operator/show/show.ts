@@ -37,9 +37,10 @@ export function addShowCommand(program: Command, operator: Operator): void {
         return print(answersReport(found.map((one) => [one, malformed(one)])));
       }
       return run(async (registries) => {
+        const isAlone = found.length === 1;
         const answers: (readonly [FoundValue, Answer])[] = [];
         for (const one of found) {
-          answers.push([one, await answerTo(registries, one).catch((error) => notAnswered(error, found.length))]);
+          answers.push([one, await answerTo(registries, one, isAlone).catch((error) => notAnswered(error, isAlone))]);
           progress.show('Looked up', answers.length, found.length);
         }
         return answersReport(answers);
@@ -47,15 +48,15 @@ export function addShowCommand(program: Command, operator: Operator): void {
     });
 }
 
-async function answerTo(registries: Registries, found: FoundValue): Promise<Answer> {
+async function answerTo(registries: Registries, found: FoundValue, isAlone: boolean): Promise<Answer> {
   const { kind, text, faults } = found;
-  return kind === undefined || faults.length > 0 ? malformed(found) : SUBJECTS[kind](registries, text);
+  return kind === undefined || faults.length > 0 ? malformed(found) : SUBJECTS[kind](registries, text, isAlone);
 }
 
 /** A failure about one of several values becomes its answer, so that the other values are answered. */
-function notAnswered(error: unknown, values: number): Answer {
-  if (values > 1 && error instanceof Refusal) return as('not_answered', error.message, error.remedy);
-  if (values === 1 || !(error instanceof StorageUnavailable)) throw error;
+function notAnswered(error: unknown, isAlone: boolean): Answer {
+  if (!isAlone && error instanceof Refusal) return as('not_answered', error.message, error.remedy);
+  if (isAlone || !(error instanceof StorageUnavailable)) throw error;
   return as('not_answered', 'A store did not answer.', 'Run the command again.');
 }
 

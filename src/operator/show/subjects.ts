@@ -33,12 +33,13 @@ import { endedBy, findPresented, findToken, machineTokenState, type Presented, p
 
 const isPast = (time: Date): boolean => time.getTime() <= systemClock();
 
-type Show = (registries: Registries, value: string) => Promise<Answer>;
+/** @param isAlone true if the text contains no other value */
+type Show = (registries: Registries, value: string, isAlone: boolean) => Promise<Answer>;
 
 interface Subject<Found> {
   find(registries: Registries, value: string): Promise<Found | undefined>;
   parties?(found: Found, value: string): Parties;
-  answer(found: Found, registries: Registries, value: string): Answer | Promise<Answer>;
+  answer(found: Found, registries: Registries, value: string, isAlone: boolean): Answer | Promise<Answer>;
   /** Returns searches of the audit log that find the end of a deleted record. */
   ends?(value: string): readonly EndQuestion[];
   /** A warning that a deleted secret was found by only its last four characters. */
@@ -49,9 +50,12 @@ interface Subject<Found> {
 
 const subject =
   <Found>({ find, parties, answer, ends, byLastFour, remedy, missing }: Subject<Found>): Show =>
-  async (registries, value) => {
+  async (registries, value, isAlone) => {
     const found = await find(registries, value);
-    if (found) return withParties(registries, parties?.(found, value) ?? {}, await answer(found, registries, value));
+    if (found) {
+      const about = await answer(found, registries, value, isAlone);
+      return withParties(registries, parties?.(found, value) ?? {}, about);
+    }
     const lastFour = byLastFour === undefined ? undefined : value.slice(-4);
     for (const question of ends?.(value) ?? []) {
       const end = await whatEnded(registries, question);
@@ -290,10 +294,10 @@ function place(kind: PlaceKind, remedy?: string): Show {
         if (!(error instanceof Refusal)) throw error;
         return undefined;
       }),
-    answer: async ({ name }, registries, id) => ({
+    answer: async ({ name }, registries, id, isAlone) => ({
       ...as('active', 'This value is valid.'),
       name,
-      content: await showReport(registries, kind, id),
+      content: await showReport(registries, kind, id, isAlone),
     }),
     ends: (id) => [{ end: { action: `${kind}_removed`, details: { [`${kind}_id`]: id } } }],
     missing: none(`${kind} with this ID`, remedy),
