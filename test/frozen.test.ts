@@ -361,19 +361,6 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectShape('new client secret', await openKept(other.accountId, once));
   });
 
-  it('the format of a client test does not change', async () => {
-    const { other, clients } = on.seeded;
-    const { id, secret: client_secret = '' } = clients.confidential;
-    const { uid } = await sessionOf(owner);
-    const form = await owner.get(`${LIST}/${id}/test`);
-    const test = await owner.submit(form, { client_secret });
-    const name = macOf('client-test', `${uid}:${parameter(test, 'state')}`);
-    expectShape('pending client test', await openKept(other.accountId, name));
-    let page = await owner.submit(await owner.follow(test), { decision: 'approve' });
-    while (!parameter(page, 'run')) page = await owner.get(page.location ?? '');
-    expectShape('finished client test', await openKept(other.accountId, parameter(page, 'run')));
-  });
-
   it('the formats of a form result and of a draft stored before a sign-in do not change', async () => {
     const { host, port } = new URL(on.service.issuer);
     const page = await person.get(API_KEYS);

@@ -4,7 +4,7 @@ import { type Clock, epochSeconds } from '../base/clock.ts';
 import { randomId } from '../base/random-id.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 
-export const LIFETIME_SECONDS = 300;
+const LIFETIME_SECONDS = 300;
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;

@@ -23,8 +23,8 @@ export interface Authorization extends AuthorizationRecord {
 interface Approval {
   readonly accountId: string;
   readonly clientId: string;
-  /** The connection's generation; absent for a client test, which has no connection. */
-  readonly generation?: number;
+  /** The connection's generation. */
+  readonly generation: number;
   readonly clientGeneration: number;
   readonly redirectUri: string;
   /** The S256 challenge of RFC 7636 §4.2. */
@@ -38,7 +38,7 @@ export interface Found<Value extends PresentedValue = PresentedValue> {
 
 interface Parties extends Pick<Person, 'account' | 'organizations' | 'policies'> {
   readonly client: Client;
-  readonly limit?: ConnectionLimit | undefined;
+  readonly limit: ConnectionLimit | undefined;
 }
 
 /**
@@ -121,19 +121,16 @@ export function createAuthorizations(parts: {
 
     async begin({ id, secret }: ValueSource, given: Approval): Promise<void> {
       const { redirectUri, codeChallenge, clientGeneration, ...approval } = given;
-      const { authorizationCodeSeconds: codeSeconds, accessTokenSeconds } = lifetimes;
       const hashes = {
         redirectUriHash: hashRequestValue(redirectUri),
         ...(codeChallenge !== undefined && { codeChallengeHash: hashRequestValue(codeChallenge) }),
       };
-      // A client test revokes its own authorization. If that fails, the authorization expires with the access token.
-      const isTest = approval.generation === undefined;
       await store.beginAuthorization(
         id,
         { ...approval, secret, ...hashes },
         {
-          codeSeconds,
-          absoluteSeconds: isTest ? codeSeconds + accessTokenSeconds : lifetimes.absoluteAgeSeconds,
+          codeSeconds: lifetimes.authorizationCodeSeconds,
+          absoluteSeconds: lifetimes.absoluteAgeSeconds,
           clientGeneration,
         },
       );
@@ -160,7 +157,7 @@ export function createAuthorizations(parts: {
       const { id, accountId, clientId, generation, clientGeneration } = authorization;
       const [client, person] = await Promise.all([
         clients.find(clientId),
-        people.find(accountId, hasGeneration(clientId, generation ?? 0)),
+        people.find(accountId, hasGeneration(clientId, generation)),
       ]);
       if (!client || client.isSuspended) return 'client_unavailable';
       if (!person || person.account.isSuspended) return 'account_unavailable';
@@ -168,8 +165,6 @@ export function createAuthorizations(parts: {
       if (clientGeneration < client.endedThrough || (await people.hasEnded(person, id))) return 'ended';
       const issuedIn = value.kind === 'access_token' ? value.clientGeneration : clientGeneration;
       if (value.kind !== 'refresh_token' && issuedIn < client.generation) return 'renewed';
-      // A client test has no connection, and so no limit.
-      if (generation === undefined) return { ...person, client };
       const [, current, limit] = connectionIn(person, clientId) ?? [];
       const isOver = limit?.until != null && limit.until.getTime() <= clock();
       return generation === current && !isOver ? { ...person, client, limit } : 'ended';

@@ -61,10 +61,8 @@ export function createLeakedValues(parts: {
     const client = await clients.find(clientId);
     // Do not end the authorization: a value from before the renewal gives no access without the client's new secret.
     if (client && isFromBeforeRenewal({ value, authorization: record }, client)) return;
-    if (generation !== undefined) {
-      const present = await connections.generationOf(accountId, clientId, generation);
-      if (generation !== present) return;
-    }
+    const present = await connections.generationOf(accountId, clientId, generation);
+    if (generation !== present) return;
     const name = client?.name ?? clientId;
     const authorization = { id: value.authorizationId, ...record };
     await endings.end({ authorization, cause: 'leaked', ...leaked }, () =>

@@ -58,11 +58,9 @@ export function createRevocations(parts: { readonly database: Database; readonly
     store: Pick<TokenStore, 'isInDatabase'>,
     use: (value: unknown) => string,
   ): string {
-    const { id, accountId, clientId, generation, usableUntil } = authorization;
+    const { id, accountId, clientId, usableUntil } = authorization;
     const details = { ...more, client_id: clientId, cause };
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
-    // A client test has no connection, so its revocation is not in the user's activity log.
-    const isTest = generation === undefined;
     // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS, and a client that retries gets access
     // tokens until then.
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
@@ -76,8 +74,8 @@ export function createRevocations(parts: { readonly database: Database; readonly
           FROM accounts WHERE id = ${use(accountId)} FOR KEY SHARE
         ON CONFLICT DO NOTHING
         RETURNING jsonb_build_object('client_name', coalesce(
-          (SELECT name FROM clients WHERE id = ended_authorizations.client_id), '')) AS details)
-      ${isTest ? '' : `, entry AS (${activity.partOf(entry, 'recorded', use)})`}
+          (SELECT name FROM clients WHERE id = ended_authorizations.client_id), '')) AS details),
+      entry AS (${activity.partOf(entry, 'recorded', use)})
       ${store.isInDatabase ? `, ended AS (${removalOf('authorization', id, use)})` : ''}
       SELECT ${announcementSql('authorizations', `${accountId} ${id}`, use)}, ${FIRST}`;
   }

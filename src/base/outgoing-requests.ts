@@ -77,25 +77,19 @@ const CODINGS: readonly string[] =
 
 /** @throws AnswerRefused if the answer is longer than `maxBytes` */
 export async function wholeAnswer(answer: IncomingMessage, maxBytes: number): Promise<Response> {
-  const { bytes, isCut } = await startOfAnswer(answer, maxBytes);
-  if (isCut) throw new AnswerRefused(`an answer of more than ${maxBytes} bytes`);
-  return responseOf(answer, EMPTY_STATUS.includes(answer.statusCode) ? null : bytes);
-}
-
-/** Statuses for which a `Response` must not have a body. */
-const EMPTY_STATUS: readonly (number | undefined)[] = [204, 205, 304];
-
-/** Reads at most `maxBytes`, and closes the connection if there are more. */
-export async function startOfAnswer(answer: IncomingMessage, maxBytes: number) {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of answer as AsyncIterable<Buffer>) {
     chunks.push(chunk);
     size += chunk.byteLength;
-    if (size > maxBytes) break;
+    // Leaving the loop closes the connection.
+    if (size > maxBytes) throw new AnswerRefused(`an answer of more than ${maxBytes} bytes`);
   }
-  return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: size > maxBytes };
+  return responseOf(answer, EMPTY_STATUS.includes(answer.statusCode) ? null : Buffer.concat(chunks));
 }
+
+/** Statuses for which a `Response` must not have a body. */
+const EMPTY_STATUS: readonly (number | undefined)[] = [204, 205, 304];
 
 function responseOf(answer: IncomingMessage, body: Buffer<ArrayBuffer> | null): Response {
   const { statusCode: status = 0, headersDistinct } = answer;

@@ -1,10 +1,10 @@
 /** A whole authorization, from the sign-in to the revocation: sends real requests and times each one. */
 import { BOGUS_ADDRESS } from '../base/network-address.ts';
 import { randomId } from '../base/random-id.ts';
-import { authorizationRequest, type Held, STEPS, type StepName, take } from '../provider/client-flow.ts';
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { createBrowser, type DoctorPage, hasField } from './browser.ts';
 import { type Check, check, PUBLIC } from './check.ts';
+import { authorizationRequest, type Held, STEPS, type StepName, take } from './client-flow.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
 import { inWords, notChecked, ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';

@@ -150,16 +150,8 @@ function oauthRoutes(parts: HostParts): ExactRoutes {
 /** The authorization endpoint, which answers browsers. */
 function engineRoutes({ settings, server }: HostParts): Route[] {
   const { pageToClient } = securityHeaders(settings.issuer);
-  const { recognize } = server.clientTests;
   return [
-    get(
-      ENDPOINT.authorization,
-      pageToClient,
-      requireNavigationOrSilence,
-      ignoreOpenIdParameters,
-      recognize,
-      server.engine,
-    ),
+    get(ENDPOINT.authorization, pageToClient, requireNavigationOrSilence, ignoreOpenIdParameters, server.engine),
     get(`${ENDPOINT.authorization}/:uid`, pageToClient, requireNavigation, server.engine),
   ];
 }

@@ -1,6 +1,6 @@
 /** The type of a route, and types that several pages use. */
 import type { Context, Middleware } from 'koa';
-import type { Message, Text } from '../base/message.ts';
+import type { Text } from '../base/message.ts';
 
 /** The host mounts all routes; `test/host/routes.test.ts` lists them, and has rules for those of the profile. */
 export interface Route {
@@ -32,21 +32,7 @@ export interface Redraw {
 export interface ShownApi {
   readonly graphqlUrl: string;
   readonly exampleQuery: string;
-  readonly call: CallApi;
 }
-
-/** Sends the example query to the API with the access token. Never rejects. */
-export type CallApi = (accessToken: string) => Promise<ApiAnswer>;
-
-export type ApiAnswer =
-  | {
-      readonly status: number;
-      readonly body: string;
-      /** True if `body` is only the beginning, because a page cannot show more. */
-      readonly isCut: boolean;
-    }
-  /** Why there is no answer, as the end of a sentence. */
-  | { readonly failure: Message };
 
 export interface Lifetimes {
   readonly authorizationCodeSeconds: number;
@@ -54,9 +40,3 @@ export interface Lifetimes {
   readonly refreshTokenSeconds: number;
   readonly retryWindowSeconds: number;
 }
-
-/** Posts a form to a path of this service over HTTP, as a client outside the process would. */
-export type PostForm = (
-  path: string,
-  form: Readonly<Record<string, string>>,
-) => Promise<{ readonly status: number; readonly body: string }>;

@@ -12,8 +12,6 @@ export type AnswerRefusal = (ctx: KoaContextWithOIDC, redirectUri: string, paylo
 export const answerRefusals =
   (parts: {
     readonly issuer: string;
-    /** The redirect URI of client tests, which no owner can remove. */
-    readonly testRedirectUri: string;
     readonly showError: (
       ctx: Context,
       error: { code: string; isGone: boolean; app: AskingApp | undefined },
@@ -21,7 +19,7 @@ export const answerRefusals =
   }): AnswerRefusal =>
   async (ctx, redirectUri, payload) => {
     // The redirect URI may have been removed since the engine checked it at the start.
-    if (redirectUri !== parts.testRedirectUri && !ctx.oidc.client?.redirectUriAllowed(redirectUri)) {
+    if (!ctx.oidc.client?.redirectUriAllowed(redirectUri)) {
       ctx.status = 400;
       return parts.showError(ctx, { code: 'invalid_redirect_uri', isGone: false, app: askingApp(ctx) });
     }

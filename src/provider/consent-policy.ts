@@ -16,8 +16,6 @@ interface ConsentPolicyParts {
   readonly authorizations: Pick<Authorizations, 'draft'>;
   readonly approvals: Approvals;
   readonly accounts: Pick<AccountRegistry, 'find'>;
-  /** Identifies the authorization requests of client tests. */
-  readonly testRedirectUri: string;
 }
 
 /** Replaces the engine's policy, which never asks for consent if a web client requests no scopes. */
@@ -64,17 +62,9 @@ export class ApprovalsClosed extends errors.CustomOIDCProviderError {
 
 async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): Promise<boolean> {
   const { oidc } = ctx;
-  const { authorizations, testRedirectUri } = parts;
   const asked = answeredPage(ctx);
   // If the client has changed since the page was shown, the user is informed and asked again.
   if (asked && !isStillSo(asked, clientOf(oidc.client))) return false;
-  if (oidc.params?.redirect_uri === testRedirectUri) {
-    // A client test always asks for consent, because it never has a connection and creates none.
-    const { generation: clientGeneration, endedThrough } = clientOf(oidc.client);
-    const isApproved = asked?.endedThrough === endedThrough;
-    if (isApproved) grant(ctx, { ...authorizations.draft(), clientGeneration });
-    return isApproved;
-  }
   // The redirect URI may have been removed since the engine checked it at the start.
   if (!oidc.client?.redirectUriAllowed(String(oidc.params?.redirect_uri))) {
     throw new errors.InvalidRedirectUri();
@@ -82,7 +72,7 @@ async function isApproved(ctx: KoaContextWithOIDC, parts: ConsentPolicyParts): P
   const approved = await approvedFor(ctx, asked, parts);
   if (approved === undefined) return false;
   const { generation, clientGeneration } = approved;
-  grant(ctx, { ...authorizations.draft(), generation, clientGeneration });
+  grant(ctx, { ...parts.authorizations.draft(), generation, clientGeneration });
   return true;
 }
 
@@ -128,7 +118,7 @@ function mustAsk({ oidc }: KoaContextWithOIDC, remembered: ConnectedConsent): bo
 }
 
 interface Draft extends ValueSource {
-  readonly generation?: number;
+  readonly generation: number;
   readonly clientGeneration: number;
 }
 
@@ -164,8 +154,8 @@ export async function saveCode(
     accountId,
     clientId,
     redirectUri,
+    generation: draft.generation,
     clientGeneration: draft.clientGeneration,
-    ...(draft.generation !== undefined && { generation: draft.generation }),
     ...(codeChallenge !== undefined && { codeChallenge }),
   });
   return authorizations.codeOf(draft);

@@ -12,7 +12,6 @@ export const ENDPOINT = {
   metadata: '/.well-known/oauth-authorization-server',
   /** The path continues with the uid of the interaction, whose cookies are bound to that path. */
   interaction: '/interaction',
-  clientTest: '/profile/oauth-clients/test/callback',
 } as const;
 
 const SECRET_METHODS = ['client_secret_basic', 'client_secret_post'];

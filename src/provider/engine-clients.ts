@@ -3,7 +3,6 @@ import type Provider from 'oidc-provider';
 import { type ClientMetadata, type Client as EngineClient, errors, type KoaContextWithOIDC } from 'oidc-provider';
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
-import type { ClientTests } from './client-tests.ts';
 
 /** Far more clients than are used at the same time. The engine's own cache holds only 100. */
 const MAX_PARSED_CLIENTS = 10_000;
@@ -34,8 +33,8 @@ function metadataOf(client: Client): ClientMetadata {
 export type EngineClients = ReturnType<typeof createEngineClients>;
 
 /** Our client registry and rules for clients, as engine-overrides.ts installs them in the engine. */
-export function createEngineClients(parts: { provider: Provider; clients: ClientRegistry; tests: ClientTests }) {
-  const { provider, clients, tests } = parts;
+export function createEngineClients(parts: { provider: Provider; clients: ClientRegistry }) {
+  const { provider, clients } = parts;
   // The types omit the constructor, which takes metadata.
   const Parsed = provider.Client as unknown as new (metadata: ClientMetadata) => EngineClient;
   const parsed = new Map<string, { version: string; engineClient: EngineClient }>();
@@ -52,12 +51,6 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
       if (parsed.size >= MAX_PARSED_CLIENTS) parsed.delete(parsed.keys().next().value ?? '');
       parsed.set(id, { version: client.version, engineClient });
       return engineClient;
-    },
-
-    /** For the redirect URI of client tests: true in a test, else false (not registered). Undefined for other URIs. */
-    isOfTest(client: EngineClient, uri: string, ctx: EngineContext): boolean | undefined {
-      if (uri !== tests.redirectUri) return undefined;
-      return tests.isRecognized(ctx, clientOf(client));
     },
 
     mayAnswerIn(mode: string | undefined, ctx: EngineContext): boolean {

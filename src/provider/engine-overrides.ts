@@ -44,18 +44,6 @@ export const OVERRIDES: readonly Override[] = [
     },
   },
   {
-    member: 'Client.prototype.redirectUriAllowed',
-    changes: 'the redirect URI of tests is valid only during one running test',
-    because: 'the engine accepts only registered ones',
-    test: ['client-tests.test.ts', 'is refused outside of a test, even if a client has registered it'],
-    install({ Client: { prototype } }, { clients }) {
-      const { redirectUriAllowed } = prototype;
-      prototype.redirectUriAllowed = function (uri) {
-        return clients.isOfTest(this, uri, Provider.ctx) ?? redirectUriAllowed.call(this, uri);
-      };
-    },
-  },
-  {
     member: 'Client.prototype.responseModeAllowed',
     changes: 'responses use the query',
     because: 'the engine also supports the fragment and form posts',
@@ -134,7 +122,6 @@ type Engine = Pick<Provider, 'on' | 'registerResponseMode'> & {
 type Code = InstanceType<Provider['AuthorizationCode']>;
 
 interface ClientModel {
-  redirectUriAllowed(this: EngineClient, uri: string): boolean;
   responseModeAllowed(this: EngineClient, mode: string | undefined): boolean;
 }
 

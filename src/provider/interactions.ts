@@ -9,7 +9,6 @@ import type { Client } from '../clients/client.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import { type Asked, approvalOf, askedIn } from './approvals.ts';
 import type { BrowserSessions, Method } from './browser-sessions.ts';
-import { testRedirectUri } from './client-tests.ts';
 import { ENDPOINT } from './endpoints.ts';
 import { clientOf } from './engine-clients.ts';
 
@@ -36,8 +35,6 @@ export interface PendingConsent extends Pending {
   readonly prompt: 'consent';
   /** The account of the session in which the interaction was started, and which this browser still has. */
   readonly account: Account;
-  /** True if the owner of the client is testing it, which creates no connection. */
-  readonly isTest: boolean;
   /** An approval that was refused because the client had changed since its page was shown. */
   readonly askedBefore?: Asked;
 }
@@ -135,10 +132,9 @@ export function createInteractions(parts: {
       const client = await provider.Client.find(String(params.client_id));
       if (!client) return { uid, prompt: 'gone' };
       const redirectUri = String(params.redirect_uri);
-      const isTest = redirectUri === testRedirectUri(provider.issuer);
       const overtaken = { uid, prompt: 'overtaken', restart: restartUrl(params) } as const;
       // The redirect URI may have been removed since the engine checked it at the start.
-      if (!isTest && !client.redirectUriAllowed(redirectUri)) return overtaken;
+      if (!client.redirectUriAllowed(redirectUri)) return overtaken;
       const language = typeof params.ui_locales === 'string' && { language: params.ui_locales };
       const pending = { uid, client: clientOf(client), redirectUri, ...language };
       if (interaction.prompt.name !== 'consent') {
@@ -155,7 +151,7 @@ export function createInteractions(parts: {
       const { account } = session;
       const before = askedIn(interaction.lastSubmission);
       const askedBefore = before?.accountId === account.id && { askedBefore: before };
-      return { ...pending, prompt: 'consent', isTest, account, ...askedBefore };
+      return { ...pending, prompt: 'consent', account, ...askedBefore };
     },
 
     /**

@@ -8,7 +8,6 @@ import type { People } from '../accounts/access/people.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
-import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import { createAuthorizations } from '../authorizations/authorization.ts';
 import type { Connections } from '../authorizations/connections.ts';
@@ -33,7 +32,6 @@ import {
 } from './authorization-answers.ts';
 import { createBrowserSessions, type StoredSession } from './browser-sessions.ts';
 import { createClientAuthentication } from './client-authentication.ts';
-import { createClientTests, testRedirectUri } from './client-tests.ts';
 import { createClientTurns } from './client-turns.ts';
 import { engineConfiguration } from './configuration.ts';
 import { ApprovalsClosed, consentPolicy, saveCode } from './consent-policy.ts';
@@ -67,7 +65,6 @@ interface ProviderParts {
   readonly apiKeys: ApiKeys;
   readonly activity: Activity;
   readonly endings: Endings;
-  readonly oneTimeValues: OneTimeValues;
   readonly createAttemptLimit: CreateAttemptLimit;
   readonly outcomes: ProviderOutcomes;
   readonly changeStreams: ChangeStreams;
@@ -107,12 +104,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
   const machineTokens = createMachineTokens(store);
   const keys = settings.secrets.tokenKeys;
   const authorizations = createAuthorizations({ ...parts, keys, lifetimes: settings.tokens });
-  const policy = consentPolicy({
-    ...parts,
-    authorizations,
-    approvals: createApprovals(parts),
-    testRedirectUri: testRedirectUri(issuer),
-  });
+  const policy = consentPolicy({ ...parts, authorizations, approvals: createApprovals(parts) });
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
@@ -152,16 +144,11 @@ export function createAuthorizationServer(parts: ProviderParts) {
   });
   const writes = createSessionWrites({ ...parts, provider, mayAct });
   const sessions = createBrowserSessions({ ...parts, provider, writes });
-  const tests = createClientTests({ ...parts, issuer, sessions, keys: settings.secrets.cookieKeys });
   overrideEngine(provider, {
-    clients: createEngineClients({ ...parts, provider, tests }),
+    clients: createEngineClients({ ...parts, provider }),
     sessions: writes,
     saveCode: (code, ctx) => saveCode(authorizations, code, ctx),
-    refuse: answerRefusals({
-      issuer,
-      testRedirectUri: testRedirectUri(issuer),
-      showError: parts.showError,
-    }),
+    refuse: answerRefusals({ issuer, showError: parts.showError }),
   });
   listenToEvents(provider, parts);
 
@@ -185,6 +172,5 @@ export function createAuthorizationServer(parts: ProviderParts) {
     interactions,
     sessions,
     authorizations,
-    clientTests: tests,
   };
 }

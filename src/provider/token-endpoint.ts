@@ -12,7 +12,7 @@ import { CONTENT_TYPE, findForm, formOf, readOAuthForm } from './form.ts';
 import { NO_SCOPES, OAuthError } from './oauth-error.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { tokenProblem } from './request-problem.ts';
-import { GRANTS, type Grant, type TokenGrantParts, testedReplay } from './token-grants.ts';
+import { GRANTS, type Grant, type TokenGrantParts } from './token-grants.ts';
 
 interface TokenEndpointParts extends TokenGrantParts {
   readonly authentication: ClientAuthentication;
@@ -97,9 +97,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   // The message of the store itself is for operators only.
   const cause = isAway ? refusal.reason : refusal.internalCause;
   log.info({ requestId, clientId, error: code, cause }, 'token refused');
-  if (!testedReplay.find(ctx)) {
-    requests.record(tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause));
-  }
+  requests.record(tokenProblem(ctx, code, isAway ? refusal.error_description : refusal.internalCause));
 
   const client = findAuthenticatedClient(ctx);
   if (!client || isAway) return error;

@@ -14,7 +14,7 @@ import type { MachineTokens } from '../authorizations/machine-tokens.ts';
 import type { PresentedValue } from '../authorizations/token-formats.ts';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { newValue, sha256 } from '../base/random-id.ts';
-import { requestOrigin, requestState } from '../base/request-state.ts';
+import { requestOrigin } from '../base/request-state.ts';
 import type { Client } from '../clients/client.ts';
 import { authenticatedSecret } from './client-authentication.ts';
 import { OAuthError } from './oauth-error.ts';
@@ -100,9 +100,6 @@ function requireFields<Name extends string>(
   }
   return Object.fromEntries(names.map((name) => [name, form.get(name)])) as Record<Name, string>;
 }
-
-/** True if a client test replays a value on purpose, so that this is no problem of the client. */
-export const testedReplay = requestState<boolean>('respondWith');
 
 interface PresentedAuthorization<Value> extends Authorization {
   readonly presented: Value;
@@ -195,13 +192,10 @@ async function respondWith(
   }
   if (issued === 'replayed') {
     // RFC 6749 §4.1.2, RFC 9700 §4.14.2: a replayed value may be stolen, so end the authorization.
-    const { id, clientId, generation } = authorization;
+    const { id, clientId } = authorization;
     const about = { requestId: ctx.state.requestId, clientId, authorization: id };
-    if (generation === undefined) testedReplay.set(ctx, true);
-    else {
-      log.warn(about, `a ${NAMES[kind]} was replayed: its authorization is ended`);
-      outcomes.grantReplayed(kind);
-    }
+    log.warn(about, `a ${NAMES[kind]} was replayed: its authorization is ended`);
+    outcomes.grantReplayed(kind);
     const cause = kind === 'code' ? 'code_replayed' : 'refresh_token_replayed';
     const origin = requestOrigin(ctx);
     await endings.end({ authorization, cause, actor: 'service', origin });

@@ -16,7 +16,6 @@ import { createBrand } from '../host/brand.ts';
 import { createFormTokens } from '../host/form-token.ts';
 import { createHost } from '../host/host.ts';
 import { createMetrics, type Metrics } from '../host/metrics/metrics.ts';
-import { createOwnRequests } from '../host/own-requests.ts';
 import { securityHeaders } from '../host/security-headers.ts';
 import { createRender } from '../host/views.ts';
 import { createErrorPage } from '../pages/error-page/error-page.ts';
@@ -91,12 +90,10 @@ export function createApplication(parts: ApplicationParts) {
 
   const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
   const devices = createKnownDevices({ issuer, keys, clock, isShared });
-  const oneTimeValues = createOneTimeValues({ store, clock });
   const server = createAuthorizationServer({
     ...parts,
     ...registries,
     standings,
-    oneTimeValues,
     outcomes,
     requests: registries.clientRequests,
     isKnownBrowser: (ctx, account) => devices.find(ctx, account) !== undefined,
@@ -170,9 +167,8 @@ export function createApplication(parts: ApplicationParts) {
     errorPage,
     mail,
     linkRequests,
-    oneTimeValues,
+    oneTimeValues: createOneTimeValues({ store, clock }),
     seals: createSeals('consent', keys),
-    postForm: createOwnRequests({ issuer, log, handler: () => handle }),
   });
 
   const { requireSameOrigin } = formTokens;

@@ -11,7 +11,6 @@ import { createNetworkCheck } from '../base/network-address.ts';
 import type { Seals } from '../base/seals.ts';
 import { createTestOrganizations } from '../changes/test-organizations.ts';
 import type { Settings } from '../config/settings.ts';
-import { createApiCalls } from '../host/api-calls.ts';
 import { activityPage } from '../pages/activity.ts';
 import { apiKeyLimitPage } from '../pages/api-key-limit.ts';
 import { apiKeysPage } from '../pages/api-keys.ts';
@@ -32,15 +31,14 @@ import { clientProblemsPage } from '../pages/oauth-clients/problems.ts';
 import { renewClientPage } from '../pages/oauth-clients/renew.ts';
 import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/secrets.ts';
 import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
-import { clientTestCallback, clientTestPage } from '../pages/oauth-clients/test.ts';
-import { createClientTestRunner } from '../pages/oauth-clients/test-run.ts';
+import { testOrganizationsPage } from '../pages/oauth-clients/test-organizations.ts';
 import { organizationsPage } from '../pages/organizations/organizations.ts';
 import type { PageKit } from '../pages/page-kit.ts';
 import { passkeysPage } from '../pages/passkeys/passkeys.ts';
 import { forgotPasswordPage } from '../pages/password/forgot-password.ts';
 import { passwordPage } from '../pages/password/password.ts';
 import { profilePage } from '../pages/profile.ts';
-import type { PostForm, Route } from '../pages/routes.ts';
+import type { Route } from '../pages/routes.ts';
 import { securityPage } from '../pages/security/security.ts';
 import { createSessionsSection } from '../pages/security/sessions.ts';
 import { createSignInMethodsPart } from '../pages/security/sign-in-methods.ts';
@@ -73,18 +71,16 @@ export function listPages(parts: {
   readonly oneTimeValues: OneTimeValues;
   /** Seals values that a page shows and that its form sends back. */
   readonly seals: Seals;
-  readonly postForm: PostForm;
 }): Route[] {
   const { settings, mail, linkRequests } = parts;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { enabled, hourlyLimit } = parts.signIn;
   const { passwords, upstream } = enabled;
-  const api = settings.api && { ...settings.api, call: createApiCalls(settings.api) };
   const { signIn: signInWiring, registries, server, ...others } = parts;
   // Put the registries last, because pages need their `engine`, and not that of the server.
   const engines = { ...server, ...registries };
   /** The parts of all pages. The signature of each page names the parts that it uses. */
-  const all = { ...engines, ...signInWiring, ...others, issuer, limits, passwords, upstream, api };
+  const all = { ...engines, ...signInWiring, ...others, issuer, limits, passwords, upstream, api: settings.api };
 
   const passwordChanges = createPasswordChanges({ ...all, links: all.passwordLinks });
   const neededMethods = createNeededMethods(all);
@@ -92,11 +88,14 @@ export function listPages(parts: {
   const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
 
   const signInSteps = createSignInSteps(all);
+  const testOrganizations = createTestOrganizations({ ...all, ids: settings.api?.testOrganizations ?? [] });
   /** The parts of the pages about one client. */
-  const own = { ...all, own: createOwnClientPages(all), graceSeconds: settings.leaks.secretGraceSeconds };
-  const ids = settings.api?.testOrganizations ?? [];
-  const testOrganizations = createTestOrganizations({ ...all, ids });
-  const runTest = createClientTestRunner({ ...all, retryWindow: lifetimes.retryWindowSeconds });
+  const own = {
+    ...all,
+    own: createOwnClientPages(all),
+    testOrganizations,
+    graceSeconds: settings.leaks.secretGraceSeconds,
+  };
   const limit = limits.clientsPerPerson;
 
   return [
@@ -117,8 +116,7 @@ export function listPages(parts: {
     renewClientPage(own),
     clientProblemsPage(own),
     clientCreatedPage(own),
-    clientTestCallback({ ...own, runTest }),
-    clientTestPage({ ...own, testOrganizations }),
+    testOrganizationsPage(own),
     clientLinksPage(own),
     deleteClientPage(own),
     connectionsPage(all),

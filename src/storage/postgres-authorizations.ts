@@ -144,7 +144,7 @@ export function createPostgresAuthorizations(parts: {
         keyOf(id),
         facts.accountId,
         facts.clientId,
-        facts.generation ?? null,
+        facts.generation,
         facts.secret,
         facts.redirectUriHash,
         facts.codeChallengeHash ?? null,

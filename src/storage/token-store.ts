@@ -17,8 +17,8 @@ export interface StoredRecord<Data> {
 export interface AuthorizationFacts {
   readonly accountId: string;
   readonly clientId: string;
-  /** The generation of the connection at the approval; absent for a client test, which has no connection. */
-  readonly generation?: number;
+  /** The generation of the connection at the approval. */
+  readonly generation: number;
   /** A random value from which the code and the tokens are derived. */
   readonly secret: string;
   /** The exchange of the code must send the same redirect URI again. */

@@ -153,14 +153,6 @@ describe('revocation of connections and authorizations', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('the end of a client test is recorded, but not in the activity of the user', async () => {
-    const { generation: _, ...test } = await begin();
-    await endings.end({ authorization: test, ...WHY });
-    expect(await store.readAuthorization(test.id)).to.equal(undefined);
-    expect(await revocations.find(test.id)).to.include({ cause: 'client_revoked' });
-    expect(await recorded()).to.deep.equal([]);
-  });
-
   it('the longest refresh lifetime is stored again if the database has lost it, and only a longer one needs the database', async () => {
     const stored = async () =>
       (await database.query('SELECT refresh_lifetime_seconds AS seconds FROM lasting_numbers'))[0];

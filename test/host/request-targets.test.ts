@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { createOwnRequests } from '../../src/host/own-requests.ts';
+import { addressOf, drain, listen } from '../../src/host/listeners.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 
 /** Targets that are neither in origin-form nor in absolute-form (RFC 9112 §3.2). */
@@ -136,18 +136,19 @@ describe('request targets', () => {
     };
     const logged: unknown[] = [];
     const log = { error: (fields: { err: unknown }) => void logged.push(fields.err) };
-    const postForm = createOwnRequests({
-      issuer: 'http://localhost',
-      log: log as never,
-      handler: () => (request, response) => {
+    const server = await listen(
+      (request, response) => {
         response.setHeader('Set-Cookie', 'session=half-done');
         return failures[request.url ?? '']?.(response) ?? response.end('here');
       },
-    });
+      0,
+      '127.0.0.1',
+      { log: log as never },
+    );
     for (const path of Object.keys(failures)) {
-      const { status, body } = await postForm(path, {});
-      expect(status, path).to.equal(500);
-      expect(body).to.match(/^Something went wrong on our side\. Reference: req_[0-9a-f]{16}\n$/);
+      const answer = await fetch(addressOf(server) + path, { method: 'POST' });
+      expect(answer.status, path).to.equal(500);
+      expect(await answer.text()).to.match(/^Something went wrong on our side\. Reference: req_[0-9a-f]{16}\n$/);
     }
     expect(logged.map((err) => (err as Error | undefined)?.message)).to.deep.equal([
       'thrown',
@@ -155,6 +156,7 @@ describe('request targets', () => {
       undefined,
       'Invalid character in header content ["X-Odd"]',
     ]);
-    expect(await postForm('/', {})).to.deep.equal({ status: 200, body: 'here' });
+    expect(await (await fetch(addressOf(server), { method: 'POST' })).text()).to.equal('here');
+    await drain(server);
   });
 });

@@ -24,7 +24,7 @@ OPTIONS /.well-known/oauth-authorization-server: preflight
 GET /.well-known/oauth-authorization-server: answerMetadata
 OPTIONS /openapi.json: preflight
 GET /openapi.json: answerOpenApi
-GET /oauth/authorize: pageToClient requireNavigationOrSilence ignoreOpenIdParameters recognize engine
+GET /oauth/authorize: pageToClient requireNavigationOrSilence ignoreOpenIdParameters engine
 GET /oauth/authorize/:uid: pageToClient requireNavigation engine
 GET /interaction/:uid: pageToClient show
 POST /interaction/:uid: pageToClient FORM submit
@@ -115,9 +115,8 @@ describe('routes', () => {
   it('a page of the profile ends with `show`, except for these', () => {
     const others = under('/profile').filter((row) => /^GET (?!.* show$)/.test(row));
     expect(others.map((row) => row.replace(/^GET \/profile(\S+): .* /, '$1 '))).to.deep.equal([
-      '/oauth-clients/test/callback finish',
-      '/oauth-clients/:id/test/join/:organization backToTest',
-      '/oauth-clients/:id/test/leave/:organization backToTest',
+      '/oauth-clients/:id/join/:organization backToConnect',
+      '/oauth-clients/:id/leave/:organization backToConnect',
       '/connections showAll',
       '/organizations list',
       '/api-keys/created showCreated',
@@ -135,12 +134,12 @@ describe('routes', () => {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;
     }
     expect(counts).to.deep.equal({
-      requireSignedIn: 87,
-      requireFormToken: 36,
-      requireOwnForm: 36,
+      requireSignedIn: 84,
+      requireFormToken: 35,
+      requireOwnForm: 35,
       requireRecentSignIn: 30,
       requireSubject: 26,
-      requireOwnClient: 27,
+      requireOwnClient: 25,
       requireAdmin: 15,
       requireAnotherSecret: 2,
       requireRenewable: 2,
@@ -152,9 +151,8 @@ describe('routes', () => {
 
   it('forms that let a client or API key act for a user require a recent sign-in', () => {
     const without = posts().filter((row) => row.includes('requireSignedIn') && !row.includes('requireRecentSignIn'));
-    // Exceptions: forms that only remove or test something, or ask for a proof themselves.
+    // Exceptions: forms that only remove something, or ask for a proof themselves.
     expect(without.map((row) => row.split(': ')[0])).to.deep.equal([
-      'POST /profile/oauth-clients/:id/test',
       'POST /profile/connections/disconnect-all',
       'POST /profile/connections/:id/disconnect',
       'POST /profile/security/password',

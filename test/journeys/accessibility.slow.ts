@@ -248,7 +248,7 @@ describeInBrowser('pages in the browser', (visit) => {
     // Only the texts differ from the pages above.
     it('pages in German and in the made-up language, whose texts are longer, fit on a phone', async () => {
       const own = `/profile/oauth-clients/${client.id}`;
-      const parts = ['', '/connect', '/settings', '/secrets', '/problems', '/links', '/test', '/delete'];
+      const parts = ['', '/connect', '/settings', '/secrets', '/problems', '/links', '/delete'];
       const developers = ['/profile/oauth-clients', '/profile/oauth-clients/new', ...parts.map((part) => own + part)];
       const profile = ['', '/connections', `/connections/${client.id}`, '/organizations', '/security', '/activity'];
       const paths = [...developers, '/errors', '/errors/invalid_grant', ...profile.map((part) => `/profile${part}`)];

@@ -77,13 +77,6 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
     isSingleObject: true,
     needsRecentSignIn: true,
   },
-  'the test of a client': {
-    open: async (on) => {
-      const { path, secret } = await newClient(on);
-      return [`${path}/test`, { client_secret: secret }];
-    },
-    isSingleObject: true,
-  },
   'the end of an API key': {
     open: async ({ service, seeded: { person } }) => {
       const { id } = await apiKeyOf(service, person);
@@ -295,11 +288,10 @@ describe('the forms of the profile', () => {
     expect(await keys()).to.deep.equal(before);
   });
 
-  it('no page of the profile contains a password or secret that the user entered', async () => {
-    const typed = 'gate_cs_not this one, no';
+  it('no page of the profile contains a password that the user entered', async () => {
+    const typed = 'not this one, no';
     const { email } = on.seeded.other;
     const link = await passwordLink(on.service, on.seeded.other);
-    const { path } = await newClient(on);
     const visitor = createPerson(on.issuer);
     const short = { new_password: 'not-this-1' };
     const security = '/profile/security/password';
@@ -308,7 +300,6 @@ describe('the forms of the profile', () => {
       await visitor.submit(await visitor.open(link), short),
       await person.send(security, { current_password: typed, ...short }),
       await person.send(security, { current_password: on.seeded.person.password, ...short }),
-      await person.send(`${path}/test`, { client_secret: typed }),
     ];
     for (const { status, html, url } of pages) {
       expect(status, url.pathname).to.be.oneOf([401, 422]);

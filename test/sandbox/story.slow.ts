@@ -6,8 +6,6 @@ import { expect } from 'chai';
 import { startGatehouse } from '../../examples/sandbox/gatehouse.ts';
 import { logoFile, png } from '../config/brand-files.ts';
 import { fileWith } from '../config/configuration.ts';
-import { signInOwner, textOf } from '../pages/client-owner.ts';
-import { testBrowser } from '../pages/oauth-clients/test-browser.ts';
 import { describeInBrowser, signInOn } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask } from '../support/oauth.ts';
@@ -55,17 +53,6 @@ describe('npm run sandbox', () => {
     const [, logo = ''] = /src="(\/assets\/logo[^"]+)"/.exec(html) ?? [];
     const answer = await fetch(sandbox.issuer + logo);
     expect(Buffer.from(await answer.arrayBuffer())).to.deep.equal(LOGO);
-  });
-
-  it('the test of a new client in the sandbox ends with the stock of both warehouses', async () => {
-    const owner = await signInOwner(sandbox, sandbox.signIn);
-    const client = await owner.createClient('My first app');
-    const browser = await testBrowser(sandbox, sandbox.signIn);
-    const result = textOf((await browser.run(client)).html);
-    expect(result).to.include('This client works.');
-    for (const shown of ['Hamburg', 'Riga', 'Euro pallets', 'count&#34;: 120']) {
-      expect(result).to.include(shown);
-    }
   });
 
   it('the sandbox API shows a browser which request to send, and refuses anonymous queries', async () => {

@@ -6,7 +6,6 @@ import { expect } from 'chai';
 import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { said } from '../pages/client-owner.ts';
-import { CALLBACK, type TestBrowser, testBrowser } from '../pages/oauth-clients/test-browser.ts';
 import { addPasskey, optionsFor, signInWith } from '../pages/passkeys/soft-passkey.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
 import { outcomeOf } from '../provider/authorization-outcome.ts';
@@ -17,7 +16,7 @@ import { rawRequest } from '../support/raw-request.ts';
 import { addPerson, addTestClient, apiKeyOf, passwordLink, type SeededPerson } from '../support/seed.ts';
 import { startWithUpstream } from './service.ts';
 
-/** Seconds of the grace period: shorter than everything that waits for a user, such as a client test or a sign-in. */
+/** Seconds of the grace period: shorter than everything that waits for a user, such as a sign-in. */
 const GRACE_SECONDS = 120;
 const IDLE_SECONDS = 3_600;
 const NEW_PASSWORD = 'eight blue pallets, stacked';
@@ -258,12 +257,12 @@ describe('if a password is not enough', () => {
   describe('a password session after the grace period', () => {
     let client: Required<TestClient>;
     /** A browser signed in with the password before the end of the grace period. */
-    let person: TestBrowser;
+    let person: Person;
 
     beforeEach('the owner of a client, which they have connected', async () => {
       owner = await addPerson(on.service, 'Olga Owner');
       client = await addTestClient(on.service, 'Own Client', { ownerAccountId: owner.accountId });
-      person = await testBrowser(on.service, owner);
+      person = await signedIn();
       await person.authorize(ask(), owner);
     });
 
@@ -278,9 +277,6 @@ describe('if a password is not enough', () => {
       const stranger = createPerson(issuer);
       const { email, password } = owner;
       const answeredSignIn = await stranger.submit(await stranger.open(ask()), { email, password });
-      const test = await person.begin(client);
-      const tester = await testBrowser(on.service, owner);
-      const tested = await tester.submit(await tester.open(await tester.begin(client)), { decision: 'approve' });
       // The stored answer to a form.
       const path = '/profile/oauth-clients/new';
       const form = { form_token: fieldOf(await person.get(path), 'form_token'), name: '' };
@@ -300,9 +296,6 @@ describe('if a password is not enough', () => {
         'an approval of before': () => approver.follow(answered),
         'an approval on a page of before': () => person.submit(consent, { decision: 'approve' }),
         'a sign-in of before': () => stranger.follow(answeredSignIn),
-        'a test of the own client': () => person.open(test),
-        'an approved test': () => tester.follow(tested),
-        'where a test comes back to': () => person.get(`${CALLBACK}?code=x&state=y`),
         'the answer to a form': answer,
       })) {
         const { location, url, html } = await use();

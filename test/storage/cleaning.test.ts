@@ -63,7 +63,7 @@ describe('cleaning of the embedded database', () => {
 
   it('old versions of refreshed authorizations are removed, although the embedded database has no autovacuum', async () => {
     const { database, store, clean } = await start();
-    const facts = { accountId: 'acc_1', clientId: 'gate_ci_1', secret: 's', redirectUriHash: 'r' };
+    const facts = { accountId: 'acc_1', clientId: 'gate_ci_1', generation: 1, secret: 's', redirectUriHash: 'r' };
     const ids = Array.from({ length: 30 }, (_, number) => `an-authorization-${number}`);
     for (const id of ids) {
       await store.beginAuthorization(id, facts, { codeSeconds: 600, absoluteSeconds: undefined });

@@ -208,7 +208,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
   });
 
   it('an authorization is read from the store as it was created, even on another node', async () => {
-    const { generation: _, codeChallengeHash: __, ...known } = FACTS;
+    const { codeChallengeHash: _, ...known } = FACTS;
     const full = await otherNode.readAuthorization(await begin({ absoluteSeconds: 5_000, clientGeneration: 7 }));
     const bare = await otherNode.readAuthorization(await begin({}, known));
     for (const [found, facts, ends] of [

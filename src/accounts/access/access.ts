@@ -24,7 +24,7 @@ export type Access = ReturnType<typeof createAccess>;
 
 export interface Credential {
   readonly clientId?: string;
-  /** Absent for no limit; a client test never has one. */
+  /** Absent for no limit. */
   readonly limit?: AccessLimit | undefined;
 }
 

@@ -143,7 +143,6 @@ const WORDS = {
         ? message('activity.app_renewed-note')
         : message('activity.client_renewed-note', { lastFour: `${lastFour}` }),
   },
-  client_tested: { about: 'client_name' },
   client_tokens_revoked: { about: 'client_name' },
   tokens_revoked: { about: 'client_name', note: causeOf },
   everything_revoked: { isWarning: true },

@@ -141,15 +141,15 @@ export const api = section('The GraphQL API that accepts the tokens.', {
     {
       mayHoldPassword: true,
       about:
-        'URL of your GraphQL API, as partners reach it. Owners of clients see it, and their test and sample programs ' +
-        'call it: this service sends it their access tokens and shows them its answers. Default: none.',
+        'URL of your GraphQL API, as partners reach it. Owners of clients see it, and their sample programs call it. ' +
+        'Default: none.',
     },
   ),
   example_query: reloadable(
     text({ accepts: 'a GraphQL query', example: '`"{ organizations { name } }"`' }).default('{__typename}'),
     {
       about:
-        'The query that the test and the sample programs send. Choose one that every ' +
+        'The query that the sample programs send. Choose one that every ' +
         'caller may run and that shows what your API offers.',
     },
   ),
@@ -161,7 +161,7 @@ export const api = section('The GraphQL API that accepts the tokens.', {
       .exactOptional(),
     {
       about:
-        'Organizations with made-up stock. On the page of a client’s test, its owner may join ' +
+        'Organizations with made-up stock. On the page Connect of a client, its owner may join ' +
         'them as a viewer who can read every warehouse, and leave again. Default: none.',
     },
   ),

@@ -90,7 +90,7 @@ async function endOf(
 ): Promise<Answer | undefined> {
   const { accountId, clientId, generation } = record;
   const { connections } = registries;
-  if (generation !== undefined && (await connections.generationOf(accountId, clientId)) !== generation) {
+  if ((await connections.generationOf(accountId, clientId)) !== generation) {
     const end = await connections.endOf(accountId, clientId);
     if (end) return endedBy('connection', end);
     const why = 'The connection was ended, and the person has connected the client again since.';
@@ -110,7 +110,7 @@ async function endOf(
     }
   }
   // The time limit of a connection ends the authorization at once, but a job records the end later.
-  if (generation === undefined || (await connections.find(accountId, clientId))) return undefined;
+  if (await connections.find(accountId, clientId)) return undefined;
   return as('revoked', 'The time limit of the connection has passed.', REMEDY.time_limit);
 }
 

@@ -1,6 +1,7 @@
 /** `/profile/oauth-clients/:id/connect`: shows developers the values for libraries, and example programs. */
 import type { Context } from 'koa';
 import { message } from '../../base/message.ts';
+import type { TestOrganizations } from '../../changes/test-organizations.ts';
 import { type Client, hasSecret, redirectsPeople } from '../../clients/client.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { ENDPOINT } from '../../provider/endpoints.ts';
@@ -8,15 +9,16 @@ import type { PageKit } from '../page-kit.ts';
 import { get, type Route, type ShownApi } from '../routes.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import { clientSnippets, inShell, listensAt, SUGGESTED_REDIRECT_URI } from './programs.ts';
-import { isTestable, testFormOf } from './test.ts';
+import { testOrganizationsFor } from './test-organizations.ts';
 
 export function connectPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
   readonly issuer: string;
   readonly api: ShownApi | undefined;
+  readonly testOrganizations: TestOrganizations;
 }): Route[] {
-  const { kit, own, issuer, api } = parts;
+  const { kit, own, issuer, api, testOrganizations } = parts;
 
   async function show(ctx: Context): Promise<void> {
     // Clear the cache: the previous page has shown a secret, and some browsers cache even `no-store` pages for Back.
@@ -26,7 +28,7 @@ export function connectPage(parts: {
       head: await own.head(ctx, 'connect'),
       notice: await kit.notices.take(ctx),
       id: client.id,
-      test: isTestable(client) ? testFormOf(client) : undefined,
+      testOrganizations: await testOrganizationsFor(ctx, testOrganizations),
       ...connectionOf(client, { issuer, api }),
     });
   }

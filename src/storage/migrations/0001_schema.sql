@@ -398,7 +398,7 @@ create index token_records_uid on token_records (uid) where uid is not null;
 create table authorizations (
   key text primary key,
   account_id text not null, client_id text not null,
-  generation integer, -- The connection's generation at the approval; null for a test of the client.
+  generation integer not null, -- The connection's generation at the approval.
   secret text not null, redirect_uri_hash text not null, code_challenge_hash text,
   approved_at bigint not null, ends_at bigint,
   rotation integer not null, -- -1 until the code is exchanged.

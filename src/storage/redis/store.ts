@@ -184,14 +184,14 @@ const MISSING: Issue = { outcome: 'missing' };
 /** An array, because an object would repeat the property names in each authorization. */
 const factsValue = (facts: AuthorizationFacts): string => {
   const { accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash } = facts;
-  const known = [accountId, clientId, generation ?? null, secret, redirectUriHash];
+  const known = [accountId, clientId, generation, secret, redirectUriHash];
   return JSON.stringify(codeChallengeHash === undefined ? known : [...known, codeChallengeHash]);
 };
 
 type FactsValue = readonly [
   accountId: string,
   clientId: string,
-  generation: number | null,
+  generation: number,
   secret: string,
   redirectUriHash: string,
   codeChallengeHash?: string,
@@ -208,9 +208,9 @@ function authorizationFrom(value: string | null): AuthorizationRecord | undefine
   return {
     accountId,
     clientId,
+    generation,
     secret,
     redirectUriHash,
-    ...(generation !== null && { generation }),
     ...(codeChallengeHash !== undefined && { codeChallengeHash }),
     ...(endsAt && { endsAt }),
     approvedAt,

@@ -92,21 +92,6 @@ export const PAGES: readonly CarriedOver[] = [
     },
   },
   {
-    what: 'an unfinished client test',
-    async start(world) {
-      const browser = await newBrowser(world);
-      const { id, secret = '' } = world.clients.confidential;
-      const form = await browser.get(`${CLIENTS}/${id}/test`);
-      const request = await browser.submit(form, { client_secret: secret });
-      const question = await browser.follow(request);
-      return async () => {
-        const result = await browser.follow(await browser.submit(question, { decision: 'approve' }));
-        expect(result.url.pathname, result.html).to.equal(`${CLIENTS}/${id}/test`);
-        expect(result.html).to.include('role="status"').and.not.include('role="alert"');
-      };
-    },
-  },
-  {
     what: 'a one-time secret that was not shown yet',
     async start(world) {
       const { browser } = world.partner;

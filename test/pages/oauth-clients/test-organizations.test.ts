@@ -1,13 +1,13 @@
 /** The test organizations that the operator names, which owners of clients join and leave. */
 import { expect } from 'chai';
+import { authorizationUrl, exchangeCode } from '../../support/oauth.ts';
 import type { SeededPerson } from '../../support/seed.ts';
-import { addPerson } from '../../support/seed.ts';
+import { addPerson, addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { onPostgresAndRedis } from '../../support/service.ts';
 import { nameWarehouseApi } from '../../support/warehouse-api.ts';
 import { LIST, said, signInOwner, textOf } from '../client-owner.ts';
 import { signedIn } from '../signed-in-person.ts';
-import { testBrowser } from './test-browser.ts';
 
 const STOCK = '{ organizations { name warehouses { name rights stock { article count } } } }';
 
@@ -27,14 +27,14 @@ onPostgresAndRedis('the test organizations', (start) => {
       api: { ...one, testOrganizations: [...one.testOrganizations] },
     });
 
-  /** Returns a new person with a client of their own, and the paths of the client's test. */
+  /** Returns a new person with a client of their own, and the paths of its forms. */
   async function newOwner() {
     const person = await addPerson(on.service, 'Nora New');
     const owner = await signInOwner(on.service, person);
     const client = await owner.createClient('Stock App');
-    const test = `${LIST}/${client.id}/test`;
-    const change = (to: 'join' | 'leave', id = on.seeded.organization.id) => `${test}/${to}/${id}`;
-    return { person, owner, client, test, change };
+    const connect = `${LIST}/${client.id}/connect`;
+    const change = (to: 'join' | 'leave', id = on.seeded.organization.id) => `${LIST}/${client.id}/${to}/${id}`;
+    return { person, owner, client, connect, change };
   }
   const accessOf = async ({ accountId }: SeededPerson) => {
     on.service.access.forget(accountId);
@@ -51,18 +51,22 @@ onPostgresAndRedis('the test organizations', (start) => {
   const named = ({ id, name }: { id: string; name: string }) => ({ id, name });
 
   it('the owner of a new client joins a test organization, and the first answer of the API has stock', async () => {
-    const { person, client, test } = await newOwner();
-    const browser = await testBrowser(on.service, person);
-    const page = await browser.get(test);
+    const { person, owner, client, connect, change } = await newOwner();
+    const page = await owner.get(connect);
     expect(textOf(page.html)).to.include('Northern Logistics').and.not.include('viewer Leave');
     const form = page.forms.find(({ action }) => action.includes('/join/'));
-    expect(form?.action).to.include(`/test/join/${on.seeded.organization.id}`);
-    const joined = await browser.follow(await browser.send(form?.action ?? ''));
+    expect(form?.action).to.equal(change('join'));
+    const joined = await owner.follow(await owner.send(form?.action ?? ''));
     expect(textOf(joined.html)).to.include('You are now a viewer in Northern Logistics .');
     expect(joined.forms.some(({ action }) => action.includes('/leave/'))).to.equal(true);
-    const result = textOf((await browser.run(client)).html);
-    expect(result).to.include('This client works.');
-    expect(result).to.match(/Rotterdam.*Euro pallets.*count&#34;: 120/);
+    const callback = await owner.authorize(authorizationUrl(on.issuer, client), person);
+    const { body } = await exchangeCode(on.issuer, client, callback.searchParams.get('code') ?? '');
+    const answer = await fetch(api.graphqlUrl, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${body.access_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ query: api.exampleQuery }),
+    });
+    expect(await answer.text()).to.match(/Rotterdam.*Euro pallets.*"count":120/);
   });
 
   it('joining gives the role viewer and the right to read each warehouse, leaving ends both, and both are recorded', async () => {
@@ -123,22 +127,22 @@ onPostgresAndRedis('the test organizations', (start) => {
   });
 
   it('only organizations that the operator names can be joined; all others answer 404', async () => {
-    const { person, owner, test, change } = await newOwner();
+    const { person, owner, connect, change } = await newOwner();
     const others = [on.seeded.elsewhere.id, `org_${'x'.repeat(16)}`, 'org_%00', '__proto__'];
     for (const other of others) {
       expect((await owner.send(change('join', other))).status, other).to.equal(404);
     }
     await apply({ ...api, testOrganizations: [] });
     expect((await owner.send(change('join'))).status).to.equal(404);
-    expect((await owner.get(test)).html).to.not.include('Northern Logistics');
+    expect((await owner.get(connect)).html).to.not.include('Northern Logistics');
     await apply(api);
     expect(await accessOf(person)).to.deep.equal([]);
   });
 
   it('an organization that does not exist is not offered, and the others are', async () => {
-    const { owner, test } = await newOwner();
+    const { owner, connect } = await newOwner();
     await apply({ ...api, testOrganizations: [`org_${'x'.repeat(16)}`, ...api.testOrganizations] });
-    const { forms } = await owner.get(test);
+    const { forms } = await owner.get(connect);
     expect(forms.filter(({ action }) => action.includes('/join/'))).to.have.length(1);
     await apply(api);
   });
@@ -152,9 +156,9 @@ onPostgresAndRedis('the test organizations', (start) => {
   });
 
   it('a suspended client joins no organization, and a suspended account is signed out', async () => {
-    const { person, owner, client, test, change } = await newOwner();
+    const { person, owner, client, connect, change } = await newOwner();
     await on.service.clients.suspend(client.id);
-    expect(textOf((await owner.get(test)).html)).to.not.include('Northern Logistics');
+    expect(textOf((await owner.get(connect)).html)).to.not.include('Northern Logistics');
     expect((await owner.send(change('join'))).status).to.equal(404);
     expect(await accessOf(person)).to.deep.equal([]);
     await on.service.clients.resume(client.id);
@@ -164,12 +168,20 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(await accessOf(person)).to.deep.equal([]);
   });
 
+  it('a machine client, which acts for no person, offers and joins no test organization', async () => {
+    const { person, owner } = await newOwner();
+    const { id } = await addTestClient(on.service, 'Nightly', { kind: 'machine', ownerAccountId: person.accountId });
+    expect(textOf((await owner.get(`${LIST}/${id}/connect`)).html)).to.not.include('Northern Logistics');
+    expect((await owner.send(`${LIST}/${id}/join/${on.seeded.organization.id}`)).status).to.equal(404);
+    expect(await accessOf(person)).to.deep.equal([]);
+  });
+
   it('members with another role keep it: they are offered nothing, and cannot join or leave here', async () => {
-    const { person, owner, test, change } = await newOwner();
+    const { person, owner, connect, change } = await newOwner();
     const { accountId } = person;
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'member');
     on.service.access.forget(accountId);
-    expect(textOf((await owner.get(test)).html)).to.not.include('Northern Logistics');
+    expect(textOf((await owner.get(connect)).html)).to.not.include('Northern Logistics');
     for (const to of ['join', 'leave'] as const) {
       expect((await owner.send(change(to))).status).to.equal(404);
     }

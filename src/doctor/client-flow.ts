@@ -1,9 +1,9 @@
 /** The requests of a client in the code flow: the authorization request, then those with its code and tokens. */
 import { createHash } from 'node:crypto';
-import { ENDPOINT } from './endpoints.ts';
+import { ENDPOINT } from '../provider/endpoints.ts';
 
 /** Returns the S256 challenge of a verifier (RFC 7636 §4.2). */
-export const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url');
+const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url');
 
 export const authorizationRequest = ({
   clientId,
@@ -31,10 +31,9 @@ export interface Held {
   readonly accessToken?: string;
   readonly refreshToken?: string;
   readonly replaced?: string;
-  readonly first?: string;
 }
 
-export interface FlowAnswer {
+interface FlowAnswer {
   readonly status: number;
   /** Empty if the answer was not a JSON object. */
   readonly body: Readonly<Record<string, unknown>>;
@@ -52,7 +51,7 @@ interface Step {
 
 export type StepName = keyof typeof STEPS;
 
-/** The steps in their order. Without a retry window, `retry` is a replay: skip `retry` and `refresh_again`. */
+/** The steps in their order. Without a retry window, `retry` is a replay: skip it. */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,
@@ -67,8 +66,6 @@ export const STEPS = {
   introspect: introspection(true),
   refresh: refresh('refreshToken', (answer, held) => hasTokens(answer) && !isSame(answer, held)),
   retry: refresh('replaced', (answer, held) => hasTokens(answer) && isSame(answer, held)),
-  refresh_again: refresh('refreshToken', (answer, held) => hasTokens(answer) && !isSame(answer, held)),
-  replay: refresh('first', isInvalidGrant),
   revoke: {
     path: ENDPOINT.revocation,
     form: ({ refreshToken = '' }: Held) => ({ token: refreshToken }),
@@ -93,7 +90,7 @@ function holdTokens(held: Held, { body }: FlowAnswer): Held {
   const { access_token: accessToken, refresh_token: refreshToken } = body;
   if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') return held;
   const replaced = refreshToken === held.refreshToken ? held.replaced : held.refreshToken;
-  return { ...held, accessToken, refreshToken, first: held.first ?? refreshToken, ...(replaced && { replaced }) };
+  return { ...held, accessToken, refreshToken, ...(replaced && { replaced }) };
 }
 
 function introspection(isActive: boolean): Step {
@@ -104,7 +101,7 @@ function introspection(isActive: boolean): Step {
   };
 }
 
-function refresh(which: 'refreshToken' | 'replaced' | 'first', isExpected: Step['isExpected']): Step {
+function refresh(which: 'refreshToken' | 'replaced', isExpected: Step['isExpected']): Step {
   const form = (held: Held) => ({ grant_type: 'refresh_token', refresh_token: held[which] ?? '' });
   return { path: ENDPOINT.token, form, isExpected };
 }
