@@ -56,7 +56,8 @@ export function clientSettingsPage(parts: {
       if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
       // The client was changed after `requireOwnClient` had read it, so read it again.
       await own.requireOwnClient(ctx, async () => {});
-      return conflict(ctx, typed);
+      // A form that was sent twice at once is answered as saved both times.
+      return isUnchanged(typed, ownClientOf(ctx)) ? done : conflict(ctx, typed);
     }
     return done;
   }

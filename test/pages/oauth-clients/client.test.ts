@@ -233,6 +233,21 @@ describe('the page of an OAuth client', () => {
     expect(textOf(refused?.html ?? '')).to.include('at most 20 redirect URIs');
   });
 
+  it('a form of redirect URIs or of settings that is sent twice at once is answered twice as saved', async () => {
+    const settings = await owner.get(`${path}/settings`);
+    const added = 'https://partner.example/twice';
+    const sends = {
+      settings: () => owner.submit(settings, { name: 'Renamed' }),
+      connect: () => owner.send(`${path}/redirect-uris`, { redirect_uri: added }),
+    };
+    for (const [page, send] of Object.entries(sends)) {
+      for (const { status, location } of await Promise.all([send(), send(), send()])) {
+        expect([status, location?.pathname]).to.deep.equal([303, `${path}/${page}`]);
+      }
+    }
+    expect(await stored()).to.deep.include({ name: 'Renamed', redirectUris: [REDIRECT_URI, added] });
+  });
+
   it('a settings form opened before another change is refused, and shows the present values and what was entered', async () => {
     const first = await owner.get(`${path}/settings`);
     const added = 'https://partner.example/added';
