@@ -104,7 +104,7 @@ function createRegistries(
     return store;
   };
   async function openTokens(): Promise<TokenStore> {
-    if (!knowsRedis && !(await usesNoRedis(database))) throw redisUnknown();
+    if (settings.storage.redisUrl === undefined && (await mayUseRedis(database, !knowsRedis))) throw redisUnknown();
     const { store } = await openTokenStore({ ...settings.storage, database, clock: systemClock });
     return opened.adopt(store, () => store.close());
   }
@@ -133,16 +133,16 @@ function createRegistries(
   };
 }
 
-/** True if all nodes of the last hour store their tokens in the database. */
-async function usesNoRedis(database: OpenDatabase): Promise<boolean> {
+/** True if a node of the last hour stores its tokens in a Redis. @param unknown the answer if there was no node */
+async function mayUseRedis(database: OpenDatabase, unknown: boolean): Promise<boolean> {
   const nodes = await listNodes(database);
-  return nodes.length > 0 && nodes.every(({ runsWith }) => runsWith.redis === 'none');
+  return nodes.length === 0 ? unknown : nodes.some(({ runsWith }) => runsWith.redis !== 'none');
 }
 
 const redisUnknown = (): Refusal =>
   new Refusal(
     'redis_unknown',
-    'The settings file, which may name a Redis, is refused: this command does not know where the tokens are.',
+    'The service has or may have a Redis, which this command was not told: it does not know where the tokens are.',
     'Set REDIS_URL to that of the service; if it has none, correct the settings file and start a node. ' +
       '`revoke --account` and `revoke --client` work without it.',
   );

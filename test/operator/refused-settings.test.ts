@@ -34,10 +34,10 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(errors).to.contain('GATEHOUSE_ISSUER').and.not.contain('is refused');
   });
 
-  it('without REDIS_URL, no command says of a token that it is not active', async () => {
+  it('without REDIS_URL, no command says of a token that it is not active, with another settings file neither', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    const run = withRefusedFile({ ...storesOf(on.service), ...keysOf(on.service) });
-    const answersOn = async (redis: string) => {
+    const environment = { ...storesOf(on.service), ...keysOf(on.service) };
+    const answersOn = async (redis: string, run = withRefusedFile(environment)) => {
       // Another node: the one that runs here writes its own row again at each heartbeat.
       await on.service.database.query(`DELETE FROM node_keys WHERE node = 'another'`);
       await on.service.database.query(`INSERT INTO node_keys
@@ -53,6 +53,9 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(revoked.error.remedy).to.contain('REDIS_URL').and.contain('if it has none').and.contain('--account');
     expect(several.map(({ state }: { state: string }) => state)).to.deep.equal(['not_answered', 'active']);
     expect(several[0].remedy).to.contain('REDIS_URL');
+    const another = operatorWith({ ...environment, GATEHOUSE_CONFIG: fileWith('{}', 'another.yaml') });
+    const withAnother = await answersOn('an-id', another);
+    expect([withAnother[0].error.code, withAnother[2].error.code]).to.deep.equal(['redis_unknown', 'redis_unknown']);
     const [known, , ended] = await answersOn('none');
     expect(known[0].state).to.equal('active');
     expect(ended).to.include({ revoked: true });
