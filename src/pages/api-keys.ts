@@ -71,23 +71,21 @@ export function apiKeysPage(parts: {
   const usual = lifetimes.slice(0, 2).at(-1) ?? null;
   const expiries = [...lifetimes, ...(maxDays > 0 ? [] : [NO_EXPIRY])];
 
-  const isExpired = ({ expiresAt }: ApiKey): boolean => expiresAt !== null && expiresAt.getTime() <= clock();
-
   async function draw(ctx: Context, typed: Typed, { notice, problems }: Said): Promise<void> {
     const accountId = accountOf(ctx).id;
     const [keys, reached] = await Promise.all([apiKeys.listOf(accountId), access.accessOf({ accountId })]);
     const limits = limitFields(reached, typed.limit ?? NO_LIMIT, { now: clock(), hasEnd: false });
-    const hasRoom = keys.filter((key) => !isExpired(key)).length < maxOfUser;
+    const hasRoom = keys.filter(apiKeys.isActive).length < maxOfUser;
     const { rows, list } = listOf(keys, ctx.query, {
       ...KEYS,
       filters: [
         { name: 'unused', label: message('lists.never-used'), has: ({ lastUsedAt }) => lastUsedAt === null },
-        { name: 'expired', label: message('api-keys.expired'), has: isExpired },
+        { name: 'expired', label: message('api-keys.expired'), has: (key) => !apiKeys.isActive(key) },
       ],
     });
     await kit.render(ctx, 'api-keys', {
       notice,
-      keys: rows.map((key) => ({ ...rowOf(key, reached), isExpired: isExpired(key) })),
+      keys: rows.map((key) => ({ ...rowOf(key, reached), isExpired: !apiKeys.isActive(key) })),
       list,
       limit: maxOfUser,
       form: hasRoom || problems.length > 0 ? formWith(typed, expiries, limits, problems) : undefined,

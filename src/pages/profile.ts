@@ -6,7 +6,6 @@ import type { Activity } from '../accounts/activity/activity.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { SignInMethods } from '../accounts/sign-in-methods.ts';
 import type { Connections } from '../authorizations/connections.ts';
-import type { Clock } from '../base/clock.ts';
 import { type ActivityEntry, describeActivity } from './activity.ts';
 import { seeOther } from './page.ts';
 import type { PageKit } from './page-kit.ts';
@@ -46,15 +45,14 @@ const MAX_ENTRIES = 3;
 
 export function profilePage(parts: {
   readonly kit: PageKit;
-  readonly clock: Clock;
   readonly access: Access;
   readonly activity: Pick<Activity, 'of'>;
-  readonly apiKeys: Pick<ApiKeys, 'listOf'>;
+  readonly apiKeys: Pick<ApiKeys, 'isActive' | 'listOf'>;
   readonly connections: Pick<Connections, 'listOf'>;
   readonly enabled: Pick<EnabledMethods, 'passwords' | 'passkeys'>;
   readonly signInMethods: Pick<SignInMethods, 'of'>;
 }): Route[] {
-  const { kit, clock, access, activity, apiKeys, connections, enabled, signInMethods } = parts;
+  const { kit, access, activity, apiKeys, connections, enabled, signInMethods } = parts;
 
   async function show(ctx: Context): Promise<void> {
     const { id: accountId, hasPassword } = accountOf(ctx);
@@ -69,7 +67,7 @@ export function profilePage(parts: {
     const usable = methods.filter(({ isDisabled }) => !isDisabled);
     const best =
       usable.find(({ kind }) => kind === 'passkey') ?? usable.find(({ isStrong }) => isStrong || !canUsePassword);
-    const activeKeys = keys.filter(({ expiresAt }) => expiresAt === null || expiresAt.getTime() > clock());
+    const activeKeys = keys.filter(apiKeys.isActive);
     const acting = [
       ...connected.map((app) => ({
         ...app,

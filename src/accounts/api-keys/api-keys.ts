@@ -94,6 +94,7 @@ export function createApiKeys(parts: {
 
   return {
     ...createApiKeyCreation({ database, clock, activity }),
+    isActive,
 
     /** Returns the unexpired key with this value. The caller must check that the user is not suspended. */
     async findByValue(value: string): Promise<ApiKey | undefined> {
