@@ -12,6 +12,7 @@ import type { Disconnect } from '../authorizations/endings.ts';
 import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
 import { requestState } from '../base/request-state.ts';
+import { findForm } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
 import { formRoutes, type Said } from './form-step.ts';
 import {
@@ -111,14 +112,16 @@ export function connectionsPage(parts: {
       ...CONNECTIONS,
       filters: [unusedFilter(clock()), ...UNUSUAL],
     });
-    const unused = connected.filter(unusedFilter(clock()).has).length;
+    const kept = keptOf(ctx);
+    // The list of unused apps does not propose itself.
+    const unused = kept.only ? 0 : connected.filter(unusedFilter(clock()).has).length;
     await kit.render(ctx, 'connections', {
       notice: await kit.notices.take(ctx),
       list,
-      connections: rows.map((client) => rowOf(client, reach)),
+      connections: rows.map((client) => rowOf(client, reach, kept)),
       ...countReached(connected, reach),
       disconnectAllUrl: `${PATH}/disconnect-all`,
-      unused: unused > 0 ? { count: unused, url: urlWith(PATH, { only: 'unused' }) } : undefined,
+      unused: unused > 0 ? { count: unused, url: urlWith(PATH, UNUSED) } : undefined,
     });
   }
 
@@ -187,7 +190,7 @@ export function connectionsPage(parts: {
         const clients = name === 'all' ? all : all.filter(({ clientId }) => clientId === ctx.params.id);
         return clients.length > 0 ? clients : undefined;
       },
-      ask: (_ctx, clients) => ({
+      ask: (ctx, clients) => ({
         section: 'connections',
         heading: message(`connections.disconnect-${name}-heading`, {
           count: clients.length,
@@ -197,6 +200,7 @@ export function connectionsPage(parts: {
           message(`connections.disconnect-${name}-effect`, { count: clients.length }),
           message(name === 'one' ? 'connections.can-ask-again' : 'connections.all-can-ask-again'),
         ],
+        fields: Object.entries(keptOf(ctx)).map(([field, value]) => ({ name: field, value })),
         button: message(name === 'all' ? 'connections.disconnect-all' : 'connections.disconnect'),
         toType: clients.length > MAX_UNTYPED ? String(clients.length) : undefined,
       }),
@@ -207,7 +211,7 @@ export function connectionsPage(parts: {
         return { said: message(`connections.${name}-disconnected`, { count: clients.length }) };
       },
       already: message(name === 'all' ? 'connections.all-disconnected' : `connections.${name}-already`),
-      back: () => PATH,
+      back: (ctx) => urlWith(PATH, keptOf(ctx)),
     });
 
   return [get(PATH, kit.requireSignedIn, showAll), ...disconnecting('all'), ...limiting, ...disconnecting('one')];
@@ -227,8 +231,12 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: usualOrders(({ connectedAt }) => connectedAt),
 };
+/** The parameter of the list of unused apps, to which users return after they have disconnected one of these. */
+const UNUSED = { only: 'unused' };
+const keptOf = (ctx: Context): Partial<typeof UNUSED> =>
+  (findForm(ctx)?.get('only') ?? ctx.query.only) === UNUSED.only ? UNUSED : {};
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
-  name: 'unused',
+  name: UNUSED.only,
   label: message('lists.unused'),
   // An app that was approved recently is not unused, even if it was not used since.
   has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, approvedAt, now) && isUnused(null, approvedAt, now),
@@ -255,7 +263,7 @@ function countReached(clients: readonly ConnectedClient[], { reached }: Reach) {
   };
 }
 
-function rowOf(client: ConnectedClient, { all, exclusions }: Reach) {
+function rowOf(client: ConnectedClient, { all, exclusions }: Reach, kept = {}) {
   const url = `${PATH}/${client.clientId}`;
   return {
     url,
@@ -268,7 +276,7 @@ function rowOf(client: ConnectedClient, { all, exclusions }: Reach) {
     lastUsed: momentOrNothing(client.lastUsedAt),
     /** Describes which of the user's organizations block the client, or require an approval that is missing. */
     bars: describeExclusions(exclusions.get(client.clientId) ?? [], all),
-    disconnectUrl: `${url}/disconnect`,
+    disconnectUrl: urlWith(`${url}/disconnect`, kept),
     limit: isLimited(client.limit) ? describeLimit(client.limit, all) : undefined,
   };
 }

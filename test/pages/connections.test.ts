@@ -136,12 +136,20 @@ describe('the page of connections', () => {
     expect((await person.get(PATH)).html).to.include(`href="${PATH}?only=unused"`);
     expect(await textAt(`${PATH}?only=unused`))
       .to.include('Route Planner')
-      .and.not.include('Stock Reports');
+      .and.not.include('Stock Reports')
+      .and.not.include(UNUSED);
+    expect((await person.get(`${PATH}?only=unused`)).html, 'the way to all apps').to.include(`href="${PATH}">All</a>`);
+    const question = await person.get(pathOf(confidential, '/disconnect?only=unused'));
+    expect(question.html).to.include(`href="${PATH}?only=unused"`);
     // A new approval is wanted, whenever the app was used before.
     await on.service.database.query('UPDATE connections SET approved_at = now() WHERE client_id = $1', [
       confidential.id,
     ]);
     expect(await textAt(PATH)).to.not.include(UNUSED);
+    await ago(91, confidential);
+    expect((await person.get(`${PATH}?only=unused`)).html).to.include(`${confidential.id}/disconnect?only=unused"`);
+    const { location } = await person.submit(question, {});
+    expect(`${location?.pathname}${location?.search}`).to.equal(`${PATH}?only=unused`);
   });
 
   it('the first opening with many connections takes few statements', async () => {
