@@ -71,6 +71,18 @@ describeInBrowser('pages in the browser', (visit) => {
     expect(await page.title()).to.match(/^Error: /);
   });
 
+  it('a time is shown in the time zone of the reader, with the time in UTC on hover', async () => {
+    const { page } = await visit({ timezoneId: 'Asia/Kathmandu' });
+    await enter(page);
+    await page.goto(`${on.issuer}/profile/activity`);
+    const time = page.locator('time').first();
+    const utc = (await time.getAttribute('datetime')) ?? '';
+    const AHEAD_MS = 5.75 * 3_600_000;
+    const local = new Date(Date.parse(utc) + AHEAD_MS).toISOString();
+    expect(await time.textContent()).to.include(`, ${local.slice(11, 16)})`);
+    expect(await time.getAttribute('title')).to.include(`, ${utc.slice(11, 16)} UTC)`);
+  });
+
   it('sign-in and approval work with the keyboard alone, with a visible focus', async () => {
     const { page } = await visit();
     await page.goto(requestUrl());

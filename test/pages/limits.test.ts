@@ -301,7 +301,9 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     });
     const [value = ''] = /gate_key_[\w-]{49}/.exec(made.html) ?? [];
     expect(await reachOf(value)).to.deep.equal(['Northern Logistics member: Riga read']);
-    const page = await person.get(`${API_KEYS}/${(await keyNamed('Chosen')).id}/limit`);
+    const limit = `${API_KEYS}/${(await keyNamed('Chosen')).id}/limit`;
+    expect((await person.get(API_KEYS)).html).to.include(`href="${limit}"`);
+    const page = await person.get(limit);
     await person.submit(page, { limit_places: 'all', place: [], limit_rights: 'read' });
     await eventually(async () =>
       expect(await reachOf(value)).to.deep.equal([

@@ -381,6 +381,7 @@ describe('the token endpoint', () => {
       expect(html).to.include('<code>http://partner.example/callback?tenant=…</code>');
       expect(html).to.include('<code>https://partner.example/callback</code>');
       expect(html).not.to.include('tenant=7');
+      for (const { requestId } of await problems()) expect(html).to.include(`<code>${requestId}</code>`);
     });
 
     it('the scope of a refused request is recorded; a secret in the scope is shortened', async () => {

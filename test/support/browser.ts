@@ -32,6 +32,7 @@ export function describeInBrowser(
       const opening = browser.newContext({
         javaScriptEnabled: options.javaScript ?? true,
         locale: options.locale ?? 'en-GB',
+        timezoneId: options.timezoneId ?? 'UTC',
         colorScheme: options.colorScheme ?? 'light',
         viewport: options.viewport ?? { width: 1280, height: 800 },
       });
@@ -98,6 +99,7 @@ export async function signInOn(page: Page, { email, password }: Credentials): Pr
 interface VisitOptions {
   /** The language that the browser prefers. */
   readonly locale?: string;
+  readonly timezoneId?: string;
   readonly javaScript?: boolean;
   readonly colorScheme?: 'light' | 'dark';
   readonly viewport?: { width: number; height: number };

@@ -188,6 +188,7 @@ describe('the page of an OAuth client', () => {
     await isSecretValid(on.issuer, client);
     await on.service.lastUsed.flush();
     expect(await firstRow()).to.match(/Last used \d/);
+    expect(textOf((await owner.get(path)).html)).to.match(/Last used \d/);
     on.clock.advance(86_399);
     await isSecretValid(on.issuer, second);
     await on.service.lastUsed.flush();
