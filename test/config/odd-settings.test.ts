@@ -12,8 +12,12 @@ type Accepted = readonly [yaml: string, settings: object, warnings: string, envi
 const KEY = 'c'.repeat(32);
 
 const REFUSED: readonly Refused[] = [
-  ['issuer: https://auth.example.com', 'server.proxy_hops', '`1`'],
-  ['issuer: http://auth.example.com', 'issuer', '`https://auth.example.com`'],
+  [
+    'issuer: https://auth.example.com',
+    'server.proxy_hops',
+    'write how many of your proxies append to X-Forwarded-For, usually `1`',
+  ],
+  ['issuer: http://auth.example.com', 'issuer', 'put a TLS proxy in front and write `https://auth.example.com`'],
   ['issuer: http://127.0.0.1.example.com', 'issuer', '`https://127.0.0.1.example.com`'],
   ['issuer: https://auth.example.com/', 'issuer', '`https://auth.example.com`'],
   ['issuer: https://auth.example.com/auth', 'issuer', '`https://auth.example.com`'],

@@ -367,6 +367,11 @@ describe('a listener', () => {
     const { ServerResponse, leave } = createDeparture();
     const port = await open({ limits: USUAL, ServerResponse });
     const server = listening();
+    let sweeps = 0;
+    server.closeIdleConnections = () => {
+      sweeps += 1;
+      Object.getPrototypeOf(server).closeIdleConnections.call(server);
+    };
     const idle = send(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     await eventually(() => expect(idle.reply().endsWith(BODY)).to.equal(true));
     // The answer exceeds the buffers of both sockets.
@@ -374,8 +379,9 @@ describe('a listener', () => {
     await once(socket, 'data');
     socket.pause();
     const left = leave([server], { timeoutFactor: TIMEOUT_FACTOR });
-    // The sweep that closes idle connections sees the answer written, but not read.
+    // The sweeps that close idle connections see the answer written, but not read.
     await idle.end;
+    await eventually(() => expect(sweeps).to.be.at.least(2));
     const stillOpen = await connections();
     socket.resume();
     await Promise.all([left, end]);

@@ -293,6 +293,8 @@ describe('operator clients', () => {
       verified: false,
       links: { homepage: 'https://app.example/' },
     });
+    await update('--verified');
+    expect(await update('--redirect-uri https://other.example/cb')).to.include({ verified: false });
     expect(await update('--homepage=')).to.deep.include({ links: {} });
     for (const url of ['http://app.example/', 'https://a@app.example/', 'https://app.example/é', 'x']) {
       expect(await refusal(`clients update ${owned.id} --support ${url}`), url).to.include({

@@ -26,12 +26,15 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(error.problems[0].path).to.equal('log.levle');
   });
 
-  it('a command names the variables if only these are wrong', async () => {
+  it('a command names the variables if only these are wrong, and the file too if both are', async () => {
     const GATEHOUSE_CONFIG = fileWith('{mail: {from: a@b.test}}', 'right.yaml');
     const wrong = { ...storesOf(on.service), GATEHOUSE_CONFIG, GATEHOUSE_ISSUER: 'http://auth.example.test' };
     const { exitCode, errors } = await withRefusedFile(wrong)(`revoke --account ${on.seeded.person.email} --yes`);
     expect(exitCode, errors).to.equal(3);
     expect(errors).to.contain('GATEHOUSE_ISSUER').and.not.contain('is refused');
+    const both = await withRefusedFile({ ...wrong, GATEHOUSE_CONFIG: file })('accounts list');
+    expect(both.exitCode, both.errors).to.equal(3);
+    expect(both.errors).to.contain('GATEHOUSE_ISSUER').and.contain('log.levle').and.not.contain('default settings');
   });
 
   it('without REDIS_URL, no command says of a token that it is not active, with another settings file neither', async () => {

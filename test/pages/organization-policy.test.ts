@@ -332,6 +332,8 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(shown).to.include({ clients: 'open', api_keys: 'allow' });
     const set = await valueFrom(run, `organizations policy ${id} ask --api-keys refuse`);
     expect(set).to.deep.include({ clients: 'ask', api_keys: 'refuse' });
+    const listed = await valueFrom(run, 'organizations list');
+    expect(listed).to.containSubset([{ id, clients: 'ask', api_keys: 'refuse' }]);
     await eventually(async () => expect(await reachedWith(token)).to.deep.equal([]));
     const [waiting] = (await valueFrom(run, `show ${id}`))[0].content.clients;
     expect(waiting).to.include({ id: client().id, name: 'Route Planner', state: 'waiting', people: 1 });
