@@ -179,6 +179,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
   function membersOf(value: unknown, at = ''): string[] {
     if (known.has(value)) return [`${at}: ${known.get(value)}`];
     if (value === null || typeof value !== 'object') return [`${at}: ${value === null ? 'null' : typeof value}`];
+    if (Object.keys(value).length === 0) return [`${at}: ${Array.isArray(value) ? '[]' : '{}'}`];
     // In the outermost array, each place has its own meaning; any other array is a list.
     const nameOf = (name: string): string => (Array.isArray(value) && at !== '' ? '[]' : `.${name}`);
     return Object.entries(value).flatMap(([name, member]) => membersOf(member, at + nameOf(name)));

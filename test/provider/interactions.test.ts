@@ -258,7 +258,7 @@ describeOn([postgresServer], 'a sign-in and forms in flight', () => {
     const { submitted } = await database.transaction(async (tx) => {
       await tx.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE');
       const submitted = browser.submit(asked, { email: person.email, password: person.password });
-      await untilOneWaits(database);
+      await untilOneWaits(database, 'password_hash AS hash FROM accounts');
       await store.remove('interaction', asked.url.pathname.split('/').at(-1) ?? '');
       return { submitted };
     });

@@ -111,11 +111,12 @@ export const changeUnheard = (database: OpenDatabase, text: string, values: read
     await tx.query(text, values);
   });
 
-/** Resolves once exactly one session of this database waits for a lock. */
-export const untilOneWaits = (database: Queries): Promise<void> =>
+/** Resolves once exactly one session of this database waits for a lock, with a statement that includes this text. */
+export const untilOneWaits = (database: Queries, text = ''): Promise<void> =>
   eventually(async () => {
-    const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    expect(await database.query(waiting)).to.have.length(1);
+    const waiting = `SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND position($1 IN query) > 0`;
+    expect(await database.query(waiting, [text])).to.have.length(1);
   });
 
 /** Returns how many rows each node of a plan read in all its loops. */

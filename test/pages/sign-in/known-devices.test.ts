@@ -102,7 +102,7 @@ describe('while attackers guess a password', () => {
 
   it('sign-ins refused by the limit of an address do not count for the account, and vice versa', async () => {
     const person = await newPerson(on.service);
-    // The on.service checks at most three attempts of one address, however many arrive.
+    // The service checks at most three attempts of one address, however many arrive.
     await guesses(on.service, person, Array<string>(6).fill('192.0.2.60'));
     expect(await guesses(on.service, person, spread(PER_ACCOUNT - 2, 3))).to.deep.equal([
       ...Array(PER_ACCOUNT - 3).fill(401),
