@@ -18,8 +18,8 @@ import { defineScripts } from './scripts.ts';
 
 /** A stored record: `<expiry>:<JSON>`, so that a script reads the expiry without parsing JSON. */
 const RECORD = /^(\d+):(.*)$/s;
-/** Described in scripts.ts. */
-const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+)!(\d+)!(\d+)[^:]*:(.*)$/s;
+/** Described in scripts.ts. Ignores what a later version adds before the colon. */
+const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+)!(\d+)!(\d+)(?:![^:]*)?:(.*)$/s;
 
 const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
   authorization: 'z',
