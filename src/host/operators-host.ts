@@ -7,18 +7,25 @@ import type { OperatedBy } from '../base/operated-by.ts';
 import { holdsSecret } from '../base/random-id.ts';
 import { ConfigurationProblems } from '../config/problems.ts';
 import { isDecodable } from '../config/urls.ts';
-import { answerAudit, type ReadAudit } from './audit.ts';
 import { hostIn } from './broken-requests.ts';
 import { type ExactRoutes, exactRoutes, listRoutes } from './exact-routes.ts';
 import { logKoaErrors } from './failures.ts';
 import type { Host } from './host.ts';
-import { answerLeaks, type EndLeaked } from './leaks.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import { answerChanges, type PushChanges } from './pushed-changes.ts';
 import { clockRefusal, type Readiness, reasonNotReady, type Store, type StoreState } from './readiness.ts';
 import { checkRepeatedHeaders, requireChecked, shownHost } from './request-checks.ts';
 import { requestLog } from './request-log.ts';
-import { hideUnconfigured, requireSender, type SenderParts } from './sender-paths.ts';
+import {
+  answerAudit,
+  answerChanges,
+  answerLeaks,
+  type EndLeaked,
+  hideUnconfigured,
+  type PushChanges,
+  type ReadAudit,
+  requireSender,
+  type SenderParts,
+} from './sender-paths.ts';
 
 export interface OperatorsHostParts {
   readonly log: Logger;

@@ -13,8 +13,10 @@ export interface SenderParts {
   readonly wrongSecrets: () => AttemptLimit;
 }
 
+const MAX_BYTES = 1024 * 1024;
+
 /** The name of the sender. Set by `requireSender`. */
-export const senderName = requestState<string>('requireSender');
+const senderName = requestState<string>('requireSender');
 
 const PATHS: readonly string[] = Object.keys(SENDER_VARIABLES).map((path) => `/${path}`);
 
@@ -41,23 +43,96 @@ export const requireSender = ({ senders, wrongSecrets }: SenderParts, path: Send
 
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
+/** Applies the lines, and returns an answer for each. @throws Refusal if no line was applied */
+export type PushChanges = (
+  body: Buffer,
+  sender: string,
+) => Promise<readonly { readonly line: number; readonly result: string }[]>;
+
+/** `POST /changes`: applies lines of JSON from the system that manages the memberships. */
+export const answerChanges = (push: PushChanges): Middleware =>
+  async function changes(ctx) {
+    const body = await bodyOf(ctx, 'Split the lines into several requests, in the same order.');
+    if (body === undefined) return;
+    try {
+      const answers = await push(body, senderName.get(ctx));
+      const isDone = answers.every(({ result }) => result !== 'not_done');
+      ctx.status = isDone ? 200 : 503;
+      if (!isDone) ctx.set('Retry-After', '5');
+      ctx.type = 'application/x-ndjson';
+      ctx.body = answers.map((answer) => `${JSON.stringify(answer)}\n`).join('');
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      refuse(ctx, 413, error);
+    }
+  };
+
+/** Ends the values of the report, and returns the answer. @throws Refusal */
+export type EndLeaked = (report: string, scanner: string) => Promise<object>;
+
+const STATUSES: Readonly<Record<string, number>> = { too_many_values: 413, not_done: 503 };
+
+/** `POST /leaks`: ends the values that a scanner found in public. */
+export const answerLeaks = (endLeaked: EndLeaked): Middleware =>
+  async function leaks(ctx) {
+    const body = await bodyOf(ctx, 'Send several requests.');
+    if (body === undefined) return;
+    try {
+      ctx.body = await endLeaked(body.toString(), senderName.get(ctx));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      const status = STATUSES[error.code] ?? 400;
+      if (status === 503) ctx.set('Retry-After', '5');
+      refuse(ctx, status, error);
+    }
+  };
+
+/** @param after a cursor or `start`. @throws Refusal if the cursor is not one of this log */
+export type ReadAudit = (
+  after: string,
+  limit: number,
+) => Promise<{ entries: readonly object[]; next: string; more: boolean }>;
+
+/** `GET /audit`: the security log by cursor, for a system that collects it. */
+export const answerAudit = (readAudit: ReadAudit): Middleware =>
+  async function audit(ctx) {
+    ctx.set('Cache-Control', 'no-store');
+    const { after = 'start', limit = '100', ...others } = ctx.query;
+    try {
+      if (Object.keys(others).length > 0 || Array.isArray(after)) throw unknownParameter;
+      if (!/^([1-9]\d{0,2}|1000)$/.test(String(limit))) throw limitInvalid;
+      ctx.body = await readAudit(after, Number(limit));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      refuse(ctx, 400, error);
+    }
+  };
+
+const unknownParameter = new Refusal(
+  'parameter_invalid',
+  'A parameter is unknown, or is there twice.',
+  'Send `after` and `limit`, each at most once.',
+);
+const limitInvalid = new Refusal(
+  'limit_invalid',
+  'The limit is not a number of entries.',
+  'Send a limit from 1 to 1000, or none.',
+);
+
 /**
- * Reads the whole body, so that an interrupted request changes nothing.
+ * Reads the whole body, so that an interrupted request changes and ends nothing.
  * @param remedy what the caller should do about a body that is too large
  * @returns undefined if the body is too large (this function then answers 413) or the connection was lost
  */
-export async function bodyOf(
-  ctx: Context,
-  { maxBytes, remedy }: { readonly maxBytes: number; readonly remedy: string },
-): Promise<Buffer | undefined> {
+async function bodyOf(ctx: Context, remedy: string): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = ctx.request.length ?? 0;
-  if (length <= maxBytes) {
+  if (length <= MAX_BYTES) {
     length = 0;
     try {
       for await (const chunk of ctx.req.iterator({ destroyOnReturn: false })) {
         length += chunk.length;
-        if (length > maxBytes) break;
+        if (length > MAX_BYTES) break;
         chunks.push(chunk);
       }
     } catch {
@@ -65,15 +140,15 @@ export async function bodyOf(
       ctx.status = 400;
       return undefined;
     }
-    if (length <= maxBytes) return Buffer.concat(chunks);
+    if (length <= MAX_BYTES) return Buffer.concat(chunks);
   }
   ctx.set('Connection', 'close');
-  const message = `The body is larger than ${maxBytes} bytes.`;
+  const message = `The body is larger than ${MAX_BYTES} bytes.`;
   refuse(ctx, 413, new Refusal('body_too_large', message, remedy));
   return undefined;
 }
 
-export function refuse(ctx: Context, status: number, { code, message, remedy }: Refusal): void {
+function refuse(ctx: Context, status: number, { code, message, remedy }: Refusal): void {
   ctx.status = status;
   ctx.body = { code, message, remedy };
 }
