@@ -10,16 +10,15 @@ import {
 } from '../../accounts/account.ts';
 import { listStrongMethods } from '../../accounts/strong-sign-ins.ts';
 import { Refusal } from '../../base/refusal.ts';
+import { type OwnedClient, peopleText } from '../../clients/client-row.ts';
 import { needsOneOf, type PasswordOptions, readPassword } from '../command/arguments.ts';
 import { addYesOption } from '../command/confirmation.ts';
 import { aboutAccount } from '../command/names.ts';
 import type { Operator, Report } from '../command/operator.ts';
 import { addList, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
-import { addLinkCommands } from './account-links.ts';
-import { addPasskeyCommands } from './account-passkeys.ts';
 import { invite } from './mailing.ts';
-import { ownedClientsReport, refuseOwner } from './owned-clients.ts';
+import { addLinkCommands, addPasskeyCommands } from './sign-in-methods.ts';
 
 export function addAccountCommands(program: Command, operator: Operator): void {
   addAccounts(program, operator);
@@ -209,3 +208,39 @@ const accountValue = ({ id, email, name, isSuspended, hasPassword, createdAt, ex
   has_password: hasPassword,
   created_at: createdAt,
 });
+
+const HAND_OVER = 'To hand a client over: clients transfer CLIENT --owner ACCOUNT.';
+
+/** Returns the effect of a suspension on the clients of the account; undefined if it owns none. */
+async function ownedClientsReport(
+  { id }: Account,
+  { clients }: Registries,
+): Promise<(Report & { readonly value: object }) | undefined> {
+  const owned = await clients.listByOwner(id);
+  if (owned.length === 0) return undefined;
+  return {
+    value: {
+      owned_clients: owned.map(({ id: clientId, name, connectedPeople }) => {
+        return { client_id: clientId, name, connected_people: connectedPeople };
+      }),
+    },
+    text: [
+      'The account owns clients. They keep working for the people who connected them, but no one',
+      'can approve or manage them any more:',
+      ...owned.map(ownedLine),
+      HAND_OVER,
+      'To stop a client: clients suspend CLIENT.',
+    ].join('\n'),
+  };
+}
+
+/** @throws Refusal `account_owns_clients` */
+async function refuseOwner({ id }: Account, { clients }: Registries): Promise<void> {
+  const owned = await clients.listByOwner(id);
+  if (owned.length === 0) return;
+  const remedy = [...owned.map(ownedLine), HAND_OVER, 'To delete a client: clients delete CLIENT.'].join('\n');
+  throw new Refusal('account_owns_clients', `The account ${id} owns clients.`, remedy);
+}
+
+const ownedLine = ({ id, name, connectedPeople }: OwnedClient): string =>
+  `  ${id}  ${name}, ${peopleText(connectedPeople)} ${connectedPeople === 1 ? 'person' : 'people'} connected`;

@@ -21,7 +21,7 @@ import { addNodesCommand } from '../nodes.ts';
 import { addMembershipCommands } from '../places/memberships.ts';
 import { addOrganizationCommands, addWarehouseCommands } from '../places/places.ts';
 import { addReloadCommand } from '../reload.ts';
-import { addRevokeCommand } from '../revoke/revoke.ts';
+import { addRevokeCommand } from '../revoke.ts';
 import { addShowCommand } from '../show/show.ts';
 import { addExamples } from './examples.ts';
 
