@@ -3,10 +3,11 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
 import { Refusal } from '../base/refusal.ts';
+import { variableOf } from '../config/environment.ts';
 import { findKeys } from '../config/load.ts';
 import { comparableSettings } from '../config/node-settings.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
-import { KEY_VARIABLE, keyFacts, keyProblems, keyStates } from '../service/key-states.ts';
+import { keyFacts, keyProblems, keyStates } from '../service/key-states.ts';
 import { type ListedNode, nodeClocks } from '../storage/nodes.ts';
 import { type Check, check } from './check.ts';
 import { START } from './connection-errors.ts';
@@ -68,7 +69,7 @@ export const NODE_CHECKS: readonly Check[] = [
     try {
       const facts = await keyFacts({ database, settings, keys: () => findKeys({ environment }) });
       const problems = keyProblems(facts).map(
-        ({ kind, message, remedy }) => trouble('problem', KEY_VARIABLE[kind])`${message} → ${remedy}`,
+        ({ kind, message, remedy }) => trouble('problem', variableOf[`${kind}Keys`])`${message} → ${remedy}`,
       );
       if (problems.length > 0) return problems;
       const current = keyStates(facts).filter(({ use }) => use === 'current');

@@ -1,15 +1,11 @@
 /** The state of each key: whether it signs, and on which nodes it is missing. */
 import { systemClock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
+import { variableOf } from '../config/environment.ts';
 import type { SettingsWithoutSecrets } from '../config/settings.ts';
 import { type KeyKind, type Keys, keyFingerprint } from '../storage/heartbeat.ts';
 import { type NodeKeys, runningNodes } from '../storage/nodes.ts';
 import type { Queries } from '../storage/queries.ts';
-
-export const KEY_VARIABLE: Readonly<Record<KeyKind, string>> = {
-  cookie: 'GATEHOUSE_COOKIE_KEYS',
-  token: 'GATEHOUSE_TOKEN_KEYS',
-};
 
 export interface KeyState {
   readonly kind: KeyKind;
@@ -63,19 +59,16 @@ export const keyStates = ({ keys }: Pick<KeyFacts, 'keys'>): KeyState[] =>
     ),
   );
 
-const listOf = (kind: KeyKind, { cookieKeys, tokenKeys }: Keys): readonly string[] =>
-  kind === 'cookie' ? cookieKeys : tokenKeys;
-
-const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] => listOf(kind, keys).map(keyFingerprint);
+const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] => keys[`${kind}Keys`].map(keyFingerprint);
 
 /** Finds keys that some nodes lack, because any request may reach any node. */
 export const keyProblems = (facts: KeyFacts): KeyProblem[] => KINDS.flatMap((kind) => differences(kind, facts));
 
 function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyProblem[] {
   const here = { name: 'this configuration', accepts: fingerprintsOf(kind, keys) };
-  const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: listOf(kind, node) }));
+  const all = nodes.map((node) => ({ name: `node ${node.node}`, accepts: node[`${kind}Keys`] }));
   const parties = [here, ...all];
-  const remedy = `compare ${KEY_VARIABLE[kind]} of both: every node must accept a key before a node signs with it`;
+  const remedy = `compare ${variableOf[`${kind}Keys`]} of both: every node must accept a key before a node signs with it`;
   return parties.flatMap(({ name, accepts: [signs = ''] }) =>
     parties
       .filter(({ accepts }) => !accepts.includes(signs))
