@@ -3,7 +3,6 @@ import { allowInsecureRequests, type Configuration, customFetch, discovery, type
 import type { Clock } from '../base/clock.ts';
 import { isLoopbackOrigin } from '../config/issuer.ts';
 import type { SignInProvider } from '../config/sign-in-providers.ts';
-import { unknownHosts } from './endpoint-hosts.ts';
 import { UpstreamAway } from './failures.ts';
 import { createProviderFetch, TIME_LIMIT_SECONDS } from './fetching.ts';
 import { isAddress, resolveEndpoint } from './internal-networks.ts';
@@ -113,6 +112,23 @@ async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider
     'the endpoints are on other hosts than the issuer: if the provider confirms these hosts, ' +
       `write endpoint_hosts: [${unknown.join(', ')}] into its entry of sign_in.providers`,
   );
+}
+
+/** Additional hosts of well-known providers, keyed by the host of their issuer. */
+const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
+  'accounts.google.com': ['oauth2.googleapis.com', 'openidconnect.googleapis.com', 'www.googleapis.com'],
+  'login.microsoftonline.com': ['graph.microsoft.com'],
+};
+
+/** Returns the hosts that are not allowed, because a discovery document could name any host. */
+export function unknownHosts(
+  hosts: readonly string[],
+  { issuer, endpointHosts }: Pick<SignInProvider, 'issuer' | 'endpointHosts'>,
+): string[] {
+  const issuerHost = new URL(issuer).hostname;
+  const known = new Set(endpointHosts).add(issuerHost);
+  for (const host of KNOWN_HOSTS[issuerHost] ?? []) known.add(host);
+  return [...new Set(hosts)].filter((host) => !known.has(host));
 }
 
 const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'] as const;

@@ -7,7 +7,7 @@ import { hostname } from 'node:os';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
 import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
-import { unknownHosts } from '../../src/upstream/endpoint-hosts.ts';
+import { unknownHosts } from '../../src/upstream/discovery.ts';
 import { createProviderFetch } from '../../src/upstream/fetching.ts';
 import { createUpstreamProvider, newFlow } from '../../src/upstream/upstream-provider.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
