@@ -23,7 +23,6 @@ declare module '../view-data.ts' {
       ReturnType<typeof changesOf> & {
         readonly problems: readonly FormProblem[];
         readonly live: readonly SecretRow[];
-        /** Undefined for a resource server. */
       };
     readonly 'oauth-client-problems': ClientPage & {
       readonly open: readonly ClientProblemGroup[];

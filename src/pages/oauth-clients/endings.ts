@@ -1,10 +1,13 @@
-/** `/profile/oauth-clients/:id/renew`: replaces all secrets of a client after a theft. */
+/** `…/:id/renew` and `…/:id/delete`: end the secrets of a client, or the client, after the user has typed its name. */
 import type { Context, Next } from 'koa';
+import type { Activity } from '../../accounts/activity/activity.ts';
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
+import type { RemoveClient } from '../../authorizations/endings.ts';
 import { message } from '../../base/message.ts';
+import { Refusal } from '../../base/refusal.ts';
 import type { ClientRegistry } from '../../clients/client-registry.ts';
-import type { OwnedClient } from '../../clients/client-row.ts';
+import { type OwnedClient, shownPeople } from '../../clients/client-row.ts';
 import { isRenewable } from '../../clients/client-secrets.ts';
 import { formOf } from '../../provider/form.ts';
 import { type Ended, endingRoutes } from '../ending.ts';
@@ -13,9 +16,10 @@ import { requestOrigin } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
+import { CLIENT, LIST, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
 
+/** Replaces all secrets of a client after a theft. */
 export function renewClientPage(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
@@ -62,5 +66,63 @@ export function renewClientPage(parts: {
     end: renew,
     already: message('oauth-clients.already-renewed'),
     back: (ctx) => urlOf(ownClientOf(ctx), 'secrets'),
+  });
+}
+
+const DELETED = message('oauth-clients.deleted');
+
+/** Deletes a client and its tokens. */
+export function deleteClientPage(parts: {
+  readonly kit: PageKit;
+  readonly own: OwnClientPages;
+  readonly removeClient: RemoveClient;
+  readonly activity: Pick<Activity, 'record'>;
+}): Route[] {
+  const { kit, own, removeClient, activity } = parts;
+
+  async function remove(ctx: Context, { id, name }: OwnedClient): Promise<void> {
+    const removal = removeClient(
+      id,
+      (tx, people) =>
+        activity.record(
+          {
+            action: 'client_deleted',
+            actor: 'person',
+            accountId: accountOf(ctx).id,
+            details: { client_id: id, client_name: name, people },
+            origin: requestOrigin(ctx),
+          },
+          tx,
+        ),
+      (tx) => own.requireStillOwned(ctx, tx),
+    );
+    await removal.catch((error: unknown) => {
+      // A refusal means that another request has already deleted the client.
+      if (!(error instanceof Refusal)) throw error;
+    });
+  }
+
+  return endingRoutes<OwnedClient>(kit, {
+    path: `${CLIENT}/delete`,
+    admit: [own.requireOwnClient],
+    find: async (ctx) => ownClientOf(ctx),
+    ask(_ctx, { name, connectedPeople }) {
+      return {
+        section: 'oauth-clients',
+        heading: message('oauth-clients.delete-heading', { client: name }),
+        consequences: [
+          message('oauth-clients.delete-people', shownPeople(connectedPeople)),
+          message('oauth-clients.delete-effect'),
+        ],
+        toType: name,
+        button: message('oauth-clients.delete'),
+      };
+    },
+    async end(ctx, client) {
+      await remove(ctx, client);
+      return { said: DELETED, url: LIST };
+    },
+    already: DELETED,
+    back: (ctx) => urlOf(ownClientOf(ctx), 'settings'),
   });
 }
