@@ -9,14 +9,25 @@ import { detailsOf, type Passkey } from '../../accounts/passkeys/passkey.ts';
 import type { Passkeys } from '../../accounts/passkeys/passkeys.ts';
 import { SIGN_IN_WINDOW_SECONDS } from '../../accounts/sign-in-limits.ts';
 import type { CreateAttemptLimit } from '../../base/attempt-limits.ts';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, epochSeconds } from '../../base/clock.ts';
 import { type Message, message } from '../../base/message.ts';
 import { networkOf } from '../../base/network-address.ts';
+import { randomId } from '../../base/random-id.ts';
+import { createSeals } from '../../base/seals.ts';
 import { type OwnText, ownText } from '../../texts/texts.ts';
 import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin, visitorIn } from '../page.ts';
-import { CHALLENGE_SECONDS, createChallenges, type Purpose } from './challenges.ts';
 import type { MayAdd } from './sign-in-policy.ts';
+
+/** `confirm` and `add` are followed by the account id, which is not known yet at a sign-in. */
+type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;
+
+/** How long a challenge is valid. A browser waits half as long for the user. */
+const CHALLENGE_SECONDS = 600;
+/** How far the clock of the node that made the challenge may be ahead of the clock of this node. */
+const TOLERANCE_SECONDS = 60;
+const TIME_BYTES = 6;
+const CHALLENGE = /^(([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{24})([A-Za-z0-9_-]{43})$/;
 
 /** The form field in which the page's script sends the browser's answer. */
 export const PASSKEY_FIELD = 'passkey';
@@ -196,5 +207,37 @@ export function createPasskeySignIns(parts: {
 
     /** True if the browser says in a cookie that a passkey was created or used in it, which proves nothing. */
     isKnownIn: (ctx: Context): boolean => cookie.get(ctx) !== undefined,
+  };
+}
+
+/**
+ * Challenges are not stored before they are answered. A challenge has a time, 24 random characters, and a MAC, which
+ * also covers the purpose and the browser.
+ */
+function createChallenges(parts: {
+  /** The first key signs, and all keys verify. */
+  readonly keys: readonly [string, ...string[]];
+  readonly clock: Clock;
+  browserOf(ctx: Context): string;
+}) {
+  const { keys, clock, browserOf } = parts;
+  const seals = createSeals('passkey', keys);
+  const covered = (ctx: Context, purpose: Purpose, said: string): string => `${browserOf(ctx)}.${said}.${purpose}`;
+
+  return {
+    make(ctx: Context, purpose: Purpose): string {
+      const time = Buffer.alloc(TIME_BYTES);
+      time.writeUIntBE(epochSeconds(clock), 0, TIME_BYTES);
+      const said = randomId(time.toString('base64url'), 24);
+      return said + seals.macOf(covered(ctx, purpose, said));
+    },
+
+    /** True if the challenge was made for this browser and this purpose, and has not expired. */
+    isOurs(ctx: Context, purpose: Purpose, challenge: string): boolean {
+      const [, said = '', time = '', mac = ''] = CHALLENGE.exec(challenge) ?? [];
+      if (!seals.isMacOf(mac, covered(ctx, purpose, said))) return false;
+      const age = epochSeconds(clock) - Buffer.from(time, 'base64url').readUIntBE(0, TIME_BYTES);
+      return age >= -TOLERANCE_SECONDS && age < CHALLENGE_SECONDS;
+    },
   };
 }
