@@ -55,7 +55,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'pages/forms': 'form-drafts limit-form notices sent-form submit-results',
   'pages/interaction': 'consent interaction',
   'pages/oauth-clients':
-    'client connect endings links new oauth-clients own-client problems secrets settings test-organizations',
+    'client connect endings links new oauth-clients own-client secrets settings test-organizations',
   'pages/password': 'forgot-password password',
   'pages/security': 'security sessions sign-in-methods what-has-access',
   'pages/sign-in':

@@ -1,10 +1,9 @@
 /** The view data of the pages about one client. */
 import type { Text } from '../../base/message.ts';
-import type { overviewOf } from './client.ts';
+import type { ClientProblemGroup, overviewOf } from './client.ts';
 import type { ClientFormView } from './client-form.ts';
 import type { ConnectionView } from './connect.ts';
 import type { OwnClientPages } from './own-client.ts';
-import type { ClientProblemGroup } from './problems.ts';
 import type { changesOf, SecretRow, shownOnce } from './secrets.ts';
 import type { choicesFor } from './settings.ts';
 import type { testOrganizationsFor } from './test-organizations.ts';
