@@ -29,7 +29,7 @@ export interface AccountRegistry {
    * clients (at most 99) wait for a decision of the organizations that the account owns or administers.
    */
   navigationOf(id: string): Promise<{ readonly isDeveloper: boolean; readonly waiting: number }>;
-  /** Lists accounts, oldest first. `owing` selects those that must have one of these strong methods, but have none. */
+  /** Lists accounts, oldest first. `owing` selects those that must have a strong method, but have none of these. */
   list(
     page?: PageRequest & {
       readonly state?: AccountState | undefined;

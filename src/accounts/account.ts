@@ -71,7 +71,7 @@ export const LISTED_ACCOUNTS = `SELECT *, CASE WHEN "isSuspended" THEN 'suspende
 
 export type AccountRow = RowOf<Account>;
 
-/** Copies only these columns, because a wider row may also have the hash of a password. */
+/** Copies only the columns of an account, because the row may also contain the hash of the password. */
 export const accountFrom = (row: AccountRow): Account =>
   withoutNulls<Account>({
     id: row.id,

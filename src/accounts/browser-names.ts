@@ -53,7 +53,7 @@ export function deviceIcon(userAgent: string): 'phone' | 'tablet' | 'computer' |
   return system === undefined && programIn(userAgent) ? 'app' : 'computer';
 }
 
-/** Programs begin with their own name: `curl/8.5.0`, `python-requests/2.32`. */
+/** The User-Agent of a program begins with the name of the program: `curl/8.5.0`, `python-requests/2.32`. */
 const programIn = (userAgent: string): string | undefined =>
   /^(?!Mozilla\/)([A-Za-z][\w.-]{0,39})\//.exec(userAgent)?.[1];
 

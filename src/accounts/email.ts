@@ -2,10 +2,10 @@
 import { sha256 } from '../base/random-id.ts';
 import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 
-/** One @, a dot in the domain, nothing invisible. For look-ups; new addresses must also pass `newEmailProblem`. */
+/** Requires one @ and a dot in the domain, and nothing invisible. New addresses must also pass `newEmailProblem`. */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
-/** Returns the spelling to store, show and mail to; undefined if invalid. New addresses: see `newEmailProblem`, too. */
+/** Returns the spelling to store, show and mail to; undefined if invalid. See `newEmailProblem` for new addresses. */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
   return Buffer.byteLength(email) <= MAX_ADDRESS_BYTES && EMAIL.test(email) ? email : undefined;
@@ -20,7 +20,7 @@ export function emailKey(entered: string): string {
   return email === undefined ? `no address ${sha256(entered)}` : folded(email);
 }
 
-/** Returns undefined if an account may get this normalized address. `other` is the address to use instead, if known. */
+/** Returns undefined if an account may get this normalized address. `other` is the correct address, if known. */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
   const other = otherEmailMeant(email) ?? inOwnScript(email);
   if (other !== undefined) return { other };

@@ -17,7 +17,7 @@ import { describeBrowser } from './browser-names.ts';
 /** The values that a stored session must have in common with its row in the database. */
 export interface SessionKey {
   readonly accountId: string;
-  /** Unlike the value of the session's cookie, it stays the same during the session. */
+  /** The id of the session, which stays the same during the session, unlike the value of the cookie. */
   readonly uid: string;
   readonly cookieHash: string;
   /** The account's generation at the sign-in. The session has ended if the account has a later one. */

@@ -9,7 +9,7 @@ export const SIGN_IN_WINDOW_SECONDS = 900;
 const ACCOUNT_WINDOW_SECONDS = 3_600;
 
 interface SignInLimitSettings {
-  /** Limit per account and address together, and per browser in which the account has signed in before. */
+  /** Maximum of failures per account and address together, and per browser in which the account has signed in. */
   readonly signInFailures: number;
   readonly signInFailuresPerAddress: number;
   readonly signInFailuresPerAccount: number;
@@ -35,7 +35,7 @@ interface Attempt {
   readonly device: string | undefined;
 }
 
-/** For the queue of one account, or of one browser that has signed in to the account before. */
+/** Each queue has these limits: the queue of an account, or of a browser that has signed in to the account before. */
 const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000 };
 
 /** A limit that has counted the attempt, and how to correct its count if the password is correct. */
@@ -69,7 +69,7 @@ export function createSignInLimits({
       async succeed() {
         await Promise.all(
           counted.map(({ limit, key, onSuccess }) =>
-            // Forget only this user's count: an attacker with an own account must not clear that of an address.
+            // Forget only this user's count: an attacker's own sign-in must not clear the count of an address.
             onSuccess === 'forget' ? limit.forget(key) : limit.refund(key),
           ),
         );

@@ -28,7 +28,7 @@ export interface LinkedMethod {
 type MethodKind = 'provider' | 'passkey';
 
 export interface MethodsOfKind {
-  /** Oldest first. */
+  /** The result is sorted, oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;
   /** @param id of a method that `of` returned @returns the entry for the activity log */
   remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
@@ -59,7 +59,7 @@ export const endSessionsIn = (tx: Queries, accountId: string): Promise<unknown> 
   tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [accountId]);
 
 interface Ending {
-  /** Includes the user's session. */
+  /** The origin of the request, which contains the session of the user. */
   readonly origin: Origin;
   readonly password: boolean;
   readonly sessions: boolean;
@@ -153,7 +153,7 @@ export function createSignInMethods({
     /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction. Returns them. */
     removeWith,
 
-    /** Ends every session, too. @returns like `endUnrecognized`; undefined if no such method @throws SessionEnded */
+    /** Ends every session, too. @returns like `endUnrecognized`; undefined for an unknown id @throws SessionEnded */
     async remove(
       accountId: string,
       id: string,

@@ -9,7 +9,7 @@ export interface ClientStanding {
   readonly ownedSince: Date | null;
   readonly isOfOperator: boolean;
   readonly isVerified: boolean;
-  /** Number of other users connected to the client; `MAX_COUNTED + 1` stands for any more. */
+  /** Number of other users connected to the client. `MAX_COUNTED + 1` means more than `MAX_COUNTED`. */
   readonly people: number;
   /** True if one of the counted users belongs to an organization of the user. */
   readonly hasColleagues: boolean;

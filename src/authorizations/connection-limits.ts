@@ -10,7 +10,7 @@ export interface EndedConnection extends Connection {
   readonly name: string;
 }
 
-/** SQL assignments that end the connection `n`. Uses `greatest`, because the clock of the start may have been ahead. */
+/** SQL assignments that end the connection `n`. Uses `greatest`, because `connected_at` may come from a fast clock. */
 export const endedBy = ({ now }: Queries, cause: string): string =>
   `generation = n.generation + 1, ended_at = greatest(${now()}, n.connected_at), ended_cause = ${cause},
     limit_places = NULL, limit_read_only = false, limit_until = NULL`;

@@ -27,13 +27,13 @@ export type Whose = Connection | { readonly accountId: string; readonly clientId
 
 /** The approved consent, and the generation that the authorizations issued for it have. */
 export interface ConnectedConsent extends RememberedConsent {
-  /** False if the client has had another owner since the approval. Current even if this node's cached client is not. */
+  /** False if the client has had another owner since the approval. The value is current, unlike a cached client. */
   readonly isSameOwner: boolean;
   readonly generation: number;
   readonly clientGeneration: number;
   /** The current value of `Client.alwaysAsks`; a cached client may be slightly older. */
   readonly alwaysAsks: boolean;
-  /** The kinds of browsers for which `recordSilent` has recorded a code without a click in the last day. */
+  /** The kinds of browsers for which, in the last day, `recordSilent` recorded a code that needed no click. */
   readonly recordedIn: readonly SilentPlace[];
   readonly limit: ConnectionLimit;
 }
@@ -226,8 +226,8 @@ export function createConnections(parts: {
     async endEveryAuthorization(onProgress: (done: number) => void): Promise<number> {
       let done = 0;
       let after: string | undefined;
-      // Raise the generation of new connections first. The lock waits for approvals in progress, whose connections are
-      // raised by the loop below.
+      // First, raise the generation with which new connections begin. The lock waits for approvals in progress, and the
+      // loop below raises the generations of their connections.
       await database.transaction(async (tx) => {
         await tx.query('LOCK TABLE connections IN SHARE ROW EXCLUSIVE MODE');
         await raise(tx, 'first_generation', beyondLost('first_generation'));

@@ -53,15 +53,15 @@ export const isLimit = (places: string, isReadOnly: string, until: string): stri
 const ENDED = hasEndedAt('excluded.connected_at');
 const TAKES_LIMIT = `(${ENDED} OR (SELECT chooses_limit FROM given))`;
 
-/** Locks the session's row, not only reads it, so that it waits for a sign-out in progress and then sees it. */
+/** Locks the row of the session, so that the approval waits for a sign-out in progress, and then sees the sign-out. */
 const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AND s.account_id = accounts.id
   AND s.ended_at IS NULL AND suspended_at IS NULL AND ${SESSION_GENERATION} <= given.page_session_generation
   AND given.page_ended_through = given.ended_through`;
 
 /**
- * SQL of the approval. A connection that was ended keeps the generation that its end has set. The account's row is
- * locked, for two reasons: its sessions are ended either before this write, which then sees it, or after it. And a new
- * membership, whose foreign key waits for this lock, finds the connection.
+ * SQL of the approval. If an ended connection is approved again, it keeps the generation to which its end has raised
+ * it. The account's row is locked, for two reasons: the account's sessions end either before this write, which then
+ * sees their end, or after it; and a new membership, whose foreign key waits for this lock, finds the connection.
  */
 const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (
@@ -170,8 +170,8 @@ export const createConsents = ({
   },
 
   /**
-   * Records a code without a click, unless one was recorded in the last day. Uses one statement, so that only one of
-   * several parallel requests is recorded.
+   * Records a code that needed no click, at most once a day. Uses one statement, so that only one of several parallel
+   * requests is recorded.
    *
    * @param entry see `Activity.partOf`
    */

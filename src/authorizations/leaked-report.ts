@@ -7,7 +7,7 @@ import { cut, withoutSecrets } from '../clients/storable-text.ts';
 export interface FoundValue {
   readonly kind: SecretKind;
   readonly token: string;
-  /** Where the value was found, as text to show; never fetched if it is a URL. Empty if the report does not say it. */
+  /** Where the value was found, as text to show; never fetched if it is a URL. Empty if the report names no place. */
   readonly foundAt: string;
 }
 

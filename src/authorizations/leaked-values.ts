@@ -1,4 +1,4 @@
-/** Ends values that were found in public. */
+/** Revokes credentials that were found in public. */
 import type { Activity, NewActivity } from '../accounts/activity/activity.ts';
 import type { Details } from '../accounts/activity/activity-words.ts';
 import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
@@ -15,9 +15,9 @@ import type { FoundValue } from './leaked-report.ts';
 import { createMachineTokens, isValidFor } from './machine-tokens.ts';
 import { createTokenFormats, isFromBeforeRenewal, readValue } from './token-formats.ts';
 
-/** A valid value that was found in public, and was ended. Contains no secret. */
+/** A valid credential that was found in public and is therefore revoked. Contains no secret. */
 export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
-  /** The user whose value it was, or the owner of the client; absent if the operator provides the client. */
+  /** The user to whom the value belonged, or the owner of the client; absent if the operator provides the client. */
   readonly accountId?: string | undefined;
   /** Absent for an API key. */
   readonly clientId?: string;
@@ -29,7 +29,7 @@ export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
 
 export type LeakedValues = ReturnType<typeof createLeakedValues>;
 
-/** Limited so that a long report does not delay other requests. */
+/** Maximum number of values that are revoked at once, so that a long report does not delay other requests. */
 const MAX_AT_ONCE = 10;
 
 export function createLeakedValues(parts: {
@@ -43,7 +43,7 @@ export function createLeakedValues(parts: {
   readonly tokenKeys: () => readonly [string, ...string[]];
   /** The setting `leaks.secret_grace`, in seconds. */
   readonly graceSeconds: () => number;
-  /** Called once for each value that was ended, even if the value is reported again. */
+  /** Called once for each revoked value, even if the value is reported again. */
   readonly announce: (leak: Leak) => void;
 }) {
   const { clock, store, endings, clients, connections, apiKeys, activity, announce } = parts;
@@ -135,7 +135,7 @@ export function createLeakedValues(parts: {
   };
 
   return {
-    /** Ends the valid ones of the values. @throws Refusal `not_done` if a store failed: send the report again */
+    /** Revokes the values that are valid. @throws Refusal `not_done` if a store failed: send the report again */
     async end(found: readonly FoundValue[], actor: NewActivity['actor'], more: Details = {}): Promise<void> {
       const unique = [...new Map(found.map((value) => [value.token, value])).values()];
       // Begin with the values that need only the database, because Redis may be unavailable.

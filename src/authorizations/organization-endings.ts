@@ -35,7 +35,7 @@ async function requireAsShown(tx: Queries, clients: readonly Named[], isAsShown:
   if (!present.every(isAsShown)) throw changedMeanwhile();
 }
 
-/** Deletes the approvals of a client, which it needs again. @param tx the transaction of the client's change */
+/** Deletes a client's approvals, so that it needs new ones. @param tx the transaction of the client's change */
 export const withdrawApprovals = (tx: Queries, clientId: string): Promise<unknown> =>
   tx.query('DELETE FROM client_decisions WHERE client_id = $1 AND is_approved', [clientId]);
 
@@ -68,7 +68,7 @@ export function createOrganizationEndings(parts: {
   /**
    * Records the action for the acting user, and for the user concerned without the network address and browser.
    *
-   * @param concerned the user whom the change concerns, if it is one, and the action in their log
+   * @param concerned the user whom the change concerns, if any, and the action in this user's log
    */
   async function record(
     tx: Queries,

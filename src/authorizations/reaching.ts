@@ -17,7 +17,7 @@ export interface Reaching {
   readonly rights: readonly Right[];
 }
 
-/** Where a client is blocked: in the whole organization, in the chosen warehouse, and in any warehouse. */
+/** Whether a client is blocked in the whole organization, in the chosen warehouse, or in any warehouse. */
 export interface Blockable {
   readonly isBlocked: boolean;
   readonly isBlockedThere: boolean;
@@ -37,7 +37,7 @@ export interface ReachingPerson extends Reaching {
   readonly since: Date;
   /** Number of the organization's warehouses that the user can access; null for all of them. */
   readonly warehouses: number | null;
-  /** Null if the activity log, which forgets old entries, has no sign-in. */
+  /** Null if the activity log, which forgets old entries, contains no sign-in of the user. */
   readonly lastSignedInAt: Date | null;
 }
 
@@ -54,13 +54,13 @@ export interface ReachingClient extends Reaching, Blockable {
    */
   readonly count: number;
   readonly people: readonly string[];
-  /** When the first of these members connected the client; null if no member has connected it. */
+  /** When a member first connected the client; null if no member has connected it. */
   readonly requestedAt: Date | null;
   readonly lastUsedAt: Date | null;
   /** When and by whom the client was blocked, in the chosen warehouse or else the organization; null if not blocked. */
   readonly blockedAt: Date | null;
   readonly blockedBy: string | null;
-  /** The time of the stored decision, even if the organization no longer requires one; null without a decision. */
+  /** The time of the stored decision, even if the organization now requires no approvals; null without a decision. */
   readonly decidedAt: Date | null;
   readonly decidedBy: string | null;
   readonly sentence: string | null;
@@ -71,7 +71,7 @@ export interface ConnectingPerson {
   readonly name: string;
   readonly isSuspended: boolean;
   readonly lastUsedAt: Date | null;
-  /** By warehouse; empty for a suspended user. */
+  /** The rights in each accessible warehouse; empty for a suspended user. */
   readonly reaches: readonly { readonly id: string; readonly rights: readonly Right[] }[];
 }
 

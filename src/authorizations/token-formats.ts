@@ -96,7 +96,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     refreshToken: (source: ValueSource, rotation: number): string =>
       make('refresh_token', source, rotation.toString(36)),
 
-    /** The 24 random bits make tokens of a second differ. Two equal tokens do no harm. @param times epoch seconds */
+    /** The 24 random bits make tokens of one second differ. Equal tokens do no harm. @param times epoch seconds */
     accessToken(
       source: ValueSource,
       rotation: number,

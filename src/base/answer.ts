@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Context } from 'koa';
 
 export interface Answer {
-  /** Default: 200. */
+  /** The HTTP status; 200 by default. */
   readonly status?: number;
   /** Added to the headers of host/security-headers.ts; a header of the same name is replaced. */
   readonly headers?: Readonly<Record<string, string>>;

@@ -41,8 +41,8 @@ export interface AttemptLimitOptions {
   /** Length of a window, which begins with the first attempt. */
   readonly windowSeconds: number;
   /**
-   * If the store does not answer, this process counts its own attempts, or `count` throws StorageUnavailable. Throwing
-   * is for requests that need the same store afterwards anyway.
+   * If the store does not answer, this process counts its own attempts, or `count` throws StorageUnavailable. Choose
+   * `throw` for requests that need the same store afterwards anyway.
    */
   readonly onStoreUnavailable: 'count here' | 'throw';
   /** Gets a warning when this process begins to count only its own attempts. */

@@ -2,13 +2,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 export interface CurrentRequest {
-  /** Also the value of the response header `X-Request-Id`. */
+  /** The id of the request, which is also the value of the response header `X-Request-Id`. */
   readonly requestId: string;
 }
 
 const storage = new AsyncLocalStorage<CurrentRequest | undefined>();
 
-/** Returns undefined outside of requests, for example in timers and in operator commands. */
+/** Returns the current request; undefined outside of requests, for example in timers and in operator commands. */
 export const currentRequest = (): CurrentRequest | undefined => storage.getStore();
 
 /** Runs `work`, and all asynchronous work that it starts, as part of the request. */
@@ -18,5 +18,5 @@ export const withinRequest = <Result>(request: CurrentRequest, work: () => Resul
 /** Runs `work` without a current request, for example to start a timer that several requests share. */
 export const outsideRequests = <Result>(work: () => Result): Result => storage.run(undefined, work);
 
-/** For pino: adds the id of the current request to each line. */
+/** Returns what pino adds to each line: the id of the current request. */
 export const logMixin = (): object => ({ ...currentRequest() });

@@ -34,7 +34,7 @@ export interface DataDirectoryProblem {
     | 'data_directory_damaged'
     | 'data_directory_not_opened'
     | 'disk_full';
-  /** Continues a sentence that begins with the path of the directory. */
+  /** The end of a sentence that begins with the path of the directory. */
   readonly what: string;
   readonly remedy: string;
 }
@@ -73,8 +73,8 @@ export function refuseOpenUmask(directory: string): void {
 }
 
 /**
- * Refuses a directory from which the database was lost, so that no new, empty database replaces it silently. Refuses
- * also a directory that other users may enter, because the database contains password hashes.
+ * Refuses a directory from which the database was lost, so that no new, empty database replaces it silently. Also
+ * refuses a directory that other users may enter, because the database contains password hashes.
  *
  * @throws DataDirectoryRefused
  */

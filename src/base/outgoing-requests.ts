@@ -5,7 +5,7 @@ import { request as httpsRequest, type RequestOptions } from 'node:https';
 export interface OutgoingRequest {
   readonly method?: string;
   readonly headers?: Record<string, string> | Headers;
-  /** Sent as a string; `URLSearchParams` are sent as a form. */
+  /** The body, sent as a string; `URLSearchParams` are sent as a form. */
   readonly body?: unknown;
   /** Aborts the request, even while the answer is being read. */
   readonly signal?: AbortSignal | undefined;

@@ -50,7 +50,7 @@ export const SECRET_KINDS = (Object.keys(FORMS) as ValueKind[]).filter(
   (kind): kind is SecretKind => kind !== 'client_id',
 );
 
-/** Matches the first 30 characters of a secret. With fewer, an attacker still has to guess more than 70 bits. */
+/** Matches the first 30 characters of a secret. If fewer are known, more than 70 bits are still secret. */
 const SECRET = new RegExp(`(?:${SECRET_KINDS.map((kind) => FORMS[kind].prefix).join('|')})[A-Za-z0-9_-]{30}`);
 
 /** True if the text contains a secret of Gatehouse, even if the end of the secret is missing. */
@@ -64,7 +64,7 @@ const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 function checksumOf(value: string): string {
   const bits = crc32(value);
   let text = '';
-  // A Buffer would be slower, and each request checks several values.
+  // Do not use a Buffer: it would be slower, and each request checks several values.
   for (let shift = 30; shift >= 0; shift -= 6) text += BASE64URL[(bits >>> shift) & 63];
   return text;
 }
@@ -110,7 +110,7 @@ export function hmacSha256(key: string): (text: string) => string {
       text.length > SHORT_TEXT
         ? Buffer.concat([inner.subarray(0, BLOCK_BYTES), Buffer.from(text)])
         : inner.subarray(0, BLOCK_BYTES + inner.write(text, BLOCK_BYTES));
-    // Not as a buffer: its allocation takes longer than the hash.
+    // Get the inner hash as a string, because allocating a buffer takes longer than hashing.
     outer.write(hash('sha256', message, 'binary'), BLOCK_BYTES, 'binary');
     return hash('sha256', outer, 'base64url');
   };

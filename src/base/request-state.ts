@@ -5,7 +5,7 @@ declare module 'koa' {
   /** These fields are written to the log line of the request. */
   interface DefaultState {
     requestId: string;
-    /** Set only for a route with a fixed path, because the router itself sets the pattern of any other route. */
+    /** The route's path. Set only if the path is fixed, because the router itself sets the pattern of other routes. */
     route?: string;
     /** Set only if a client with this id exists. */
     clientId?: string;

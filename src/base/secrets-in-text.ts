@@ -53,7 +53,7 @@ const INVISIBLE = /[\u00ad\u200b\u200c\u2060\ufeff]|\u200d/g;
 
 /** Decodes a text, so that secrets and ids can be found in it. */
 export function decoded(text: string): string {
-  // Windows PowerShell writes UTF-16 with a byte order mark, which is not valid UTF-8.
+  // Windows PowerShell writes UTF-16 with a byte order mark, which becomes U+FFFD in UTF-8.
   let plain = /(?:[ -~]\0){8}/.test(text) ? text.replaceAll('\0', '').replace(/^\ufffd+/, '') : text;
   plain = plain.replace(COLOR, ' ').replace(INVISIBLE, '');
   let longest = 0;

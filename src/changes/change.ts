@@ -16,8 +16,8 @@ export interface Change extends Ids {
   /** The number of the line in its file; absent for a change by a command or a page. */
   readonly number?: number;
   /**
-   * When another system knew of this change. Absent for a change that is made now, which is newer than all recorded
-   * times.
+   * The time at which another system knew of this change. Absent for a change that is made now, which is newer than all
+   * recorded times.
    */
   readonly asOf?: Date | undefined;
   /** The new values. Absent values do not change; if the record ends, all are absent. */
@@ -30,13 +30,13 @@ export interface Change extends Ids {
   readonly named?: readonly (readonly [NamedType, Names])[];
   /** The id of the organization that a moved warehouse leaves. */
   readonly formerOrganization?: string | undefined;
-  /** True for rights in a warehouse that the file has in another organization than the database. */
+  /** True for rights in a warehouse that belongs to different organizations in the file and in the database. */
   readonly isElsewhere?: boolean;
   readonly identity?: Identity | undefined;
 }
 
 export interface Ids {
-  /** The id of the account or place itself; a new one if the change adds it. */
+  /** The id of the changed account or place; a new id if the change adds it. */
   readonly id?: string | undefined;
   readonly account_id?: string | undefined;
   readonly client_id?: string | undefined;
@@ -76,9 +76,9 @@ export interface By {
   readonly actor: NewActivity['actor'];
   /** True for another system, which can end only the suspensions that it began. */
   readonly isSystem?: boolean;
-  /** True if a new organization asks first, unless its change says otherwise. */
+  /** True if a new organization must approve clients first, unless its change says otherwise. */
   readonly asksFirst?: boolean;
-  /** Added to the details of each audit entry. */
+  /** Details that are added to each audit entry. */
   readonly details?: NewActivity['details'];
 }
 

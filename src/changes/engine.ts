@@ -22,7 +22,7 @@ export interface Outcome {
   readonly outdated: readonly Change[];
   /** If there are problems, nothing was written. */
   readonly problems: readonly ChangeProblem[];
-  /** The recorded times before the changes. */
+  /** The times that were recorded before these changes. */
   readonly times: KnownTimes;
 }
 
@@ -35,9 +35,9 @@ export interface Options {
   readonly by?: By;
   /** Absent for a caller that writes its own audit entries. */
   readonly activity?: Pick<Activity, 'recordAll'>;
-  /** Leaves out changes that would remove too much. */
+  /** Returns the changes without those that would remove too much. */
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
-  /** What the file of an import says of records whose lines come later, or were not written in a dry run. */
+  /** What the file of an import says about records whose lines come later, or were not written in a dry run. */
   readonly file?: FileRules;
   /** True to compare without writing; then `tx` may be the database itself. */
   readonly isDryRun?: boolean;
@@ -95,8 +95,8 @@ const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
 // Without this setting, the triggers treat a deletion as one that an operator made with SQL.
 const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
 /**
- * SQL that keeps the statements of a transaction from reading whole tables. They would if a plan was cached before
- * tables grew from a few rows to millions, or if one organization has a large part of all rows.
+ * SQL that keeps the statements of a transaction from reading whole tables. They would do so if a plan was cached
+ * before tables grew from a few rows to millions, or if one organization has a large part of all rows.
  */
 export const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
 
@@ -271,7 +271,7 @@ function fieldsOf(type: ChangeType, before: Row | null, after: Row): Fields {
 }
 
 function placeProblems({ type, formerOrganization }: Change, before: Row | null, after: Row, { home, ending }: Row) {
-  // The line was stored with the id of the organization or warehouse before its deletion began.
+  // The deletion of the organization or warehouse began after the line was stored with its id.
   if (ending != null) {
     return [`${type}: it is being deleted; \`${ending}\` completes this or says why not, then import the file again`];
   }
@@ -327,7 +327,7 @@ async function lostRights(tx: Queries, found: readonly Difference[], file?: File
   });
 }
 
-/** Clears addresses within the transaction; the line of each account then sets its new address. */
+/** Replaces addresses with placeholders within the transaction; then the line of each account sets its new address. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   const moving = "'moving-' || id || '@gatehouse.invalid'";

@@ -16,12 +16,12 @@ import { beginRun, type Run } from './runs.ts';
 import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, type Staged, stage, typeOf } from './stage.ts';
 import { fileIdOf } from './times.ts';
 
-/** Called with the number of lines done so far. */
+/** A function that is called with the number of lines done so far. */
 type ShowProgress = ((lines: number) => void) | undefined;
 
 /** The planned time of a batch. Pages of users wait for a batch, at most 0.3 s if it takes twice as long. */
 const MAX_BATCH_MS = 150;
-/** With a slow database, round trips alone take the planned time, so that a smaller batch would not be faster. */
+/** A smaller batch would not be faster: on a slow database, round trips alone take the planned time. */
 export const LEAST_BATCH = 25;
 /** Size of the first batch of each type, when the time for a line is still unknown. */
 export const FIRST_BATCH = 50;
@@ -31,7 +31,7 @@ export function createImporter(parts: {
   readonly engine: Changes;
   readonly clock: Clock;
   readonly activity: Pick<Activity, 'recordAll'>;
-  /** True if a new organization asks first, unless its line says otherwise; false by default. */
+  /** True if a new organization must approve clients first, unless its line says otherwise; false by default. */
   readonly asksFirst?: boolean;
 }) {
   const { database, engine, clock, activity, asksFirst = false } = parts;
@@ -129,7 +129,7 @@ export function createImporter(parts: {
           ...removed.map((one) => shownAbsent(one, 'removed')),
           ...found.kept.map((one) => shownAbsent(one, 'kept')),
         ];
-        // Also count the removed records as records of the file, because they leave the set by themselves.
+        // Also count the removed records as records of the file, because their removal takes them out of the set.
         return { ...found, ...outcome, changes, shown };
       });
     }
@@ -222,7 +222,7 @@ interface ComparedPage<At> extends Pick<Outcome, 'differences' | 'outdated' | 't
   readonly wrong?: readonly Wrong[];
   /** How many lines were compared. */
   readonly count?: number;
-  /** How many imported records were compared. */
+  /** How many imported records this page has compared. */
   readonly present?: number;
 }
 

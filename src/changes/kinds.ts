@@ -30,7 +30,7 @@ interface Kind {
 const one = (table: string, alias: string, where: string): string =>
   `LEFT JOIN LATERAL (SELECT * FROM ${table} x WHERE ${where} OFFSET 0) ${alias} ON true`;
 
-/** Looks up each column separately: with OR, PostgreSQL would use no index. */
+/** Looks up the account and the client separately: with OR, PostgreSQL would use no index. */
 const subject = (table: string, place: string): string =>
   one(
     table,
@@ -180,8 +180,8 @@ const given = (values: object): Row =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /**
- * Returns the columns of the suspension. Suspending a suspended person again changes nothing, so the first time stays.
- * Another system ends only the suspensions that it began, unless it sends `false`.
+ * Returns the columns of the suspension. Suspending a suspended person again changes nothing, so the time of the first
+ * suspension stays. Another system ends only the suspensions that it began, unless it sends `false`.
  */
 function suspension(before: Row, suspended: boolean | undefined, by: By, now: Date): Row {
   const { suspended_at: at = null, suspended_by_import: isOfSystem } = before;

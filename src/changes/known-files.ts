@@ -8,7 +8,7 @@ const COUNTED_AT_ONCE = 20_000;
 const keyOfPart = (part: string): string =>
   `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
 
-/** SQL that takes records out of the set if the file does not name them. They keep the time of the set. */
+/** SQL that takes records out of the set if the file does not name them. These records keep the time of the set. */
 const TAKE_OUT = `WITH page AS MATERIALIZED (
     SELECT thing, account_id, organization_id, warehouse_id FROM known_times
       WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),

@@ -12,7 +12,7 @@ import {
   type Numbered,
 } from './line.ts';
 
-/** The longest valid line has about 3,000 bytes. */
+/** This is far more than the longest valid line, which has about 3,000 bytes. */
 export const MAX_LINE_BYTES = 65_536;
 const BYTE_ORDER_MARK = '\uFEFF';
 

@@ -184,7 +184,7 @@ export type Numbered<Line extends ImportLine = ImportLine> = Line & { readonly n
 export interface BrokenLine {
   readonly number: number;
   readonly problems: readonly string[];
-  /** Present if the key is valid. */
+  /** The key of the line; absent if it is invalid. */
   readonly key?: ImportKey;
 }
 

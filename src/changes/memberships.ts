@@ -12,7 +12,7 @@ interface NewAccess {
   readonly warehouse?: { readonly id: string; readonly rights: readonly Right[] } | undefined;
 }
 
-/** A change takes effect at the next request. A repeated change only updates the recorded time. */
+/** Changes of memberships take effect at the next request. A repeated one only updates the recorded time. */
 export function createMemberships(parts: {
   readonly database: Database;
   readonly engine: Changes;
@@ -73,7 +73,7 @@ export function createMemberships(parts: {
       isWarehouseId(warehouse_id) ? remove('warehouse_rights', subject, { warehouse_id }) : undefined,
   };
 
-  /** No lock is needed, because the kind of a client never changes. */
+  /** Takes no lock, because the kind of a client never changes. */
   async function requireMachineClient(id: string): Promise<void> {
     const [client] = await database.query<{ kind: string }>('SELECT kind FROM clients WHERE id = $1', [id]);
     if (client === undefined || client.kind === 'machine') return;

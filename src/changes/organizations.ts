@@ -47,7 +47,7 @@ export interface ListedWarehouse extends ListedPlace {
   readonly organization_name: string;
 }
 
-/** The columns are named like the keys that `--json` prints. */
+/** The columns have the names of the keys that `--json` prints. */
 const LISTED = {
   organization: `SELECT o.id, o.id AS organization_id, o.name, o.external_id,
       CASE WHEN o.asks_first THEN 'ask' ELSE 'open' END AS clients,
@@ -195,7 +195,7 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Ends up to `size` records. Older lines about them become outdated, and their external ids become free. */
+/** Ends at most `size` records. Older lines about them become outdated, and their external ids become free. */
 async function end(
   tx: Queries,
   now: Date,
@@ -265,7 +265,7 @@ async function removeSteps(
   return removed;
 }
 
-/** After this time the job begins no further step, because other cleaning jobs must wait for it. */
+/** After this time the job begins no further step, because other cleaning jobs must wait for this one. */
 const JOB_MS = 5_000;
 
 const PLACES_AT_ONCE = 10;

@@ -106,7 +106,7 @@ export async function pageOf(
   const rows = await tx.query<Row>(select, [plan.importId, after, size, ...more]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
-    /** Without the added lines of later pages. */
+    /** The number of lines, without the added lines of later pages. */
     count: Math.min(rows.length, size),
     next: rows.length < size ? undefined : rows[size - 1]?.number,
   };

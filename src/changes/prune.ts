@@ -49,8 +49,8 @@ const keyAfter = (type: keyof typeof TABLES, id: string, alias: string): string 
 const MEMBER = hasLine('membership', keyOfBoth('a.key', 'o.key'));
 
 /**
- * Selects the rows of the page by the primary key before the join, so that its cost does not depend on the other
- * tables.
+ * Selects the rows of the page by the primary key before the join, so that the cost does not depend on the size of the
+ * other tables.
  */
 const access = (type: 'membership' | 'warehouse_rights'): string => {
   const isRights = type === 'warehouse_rights';

@@ -22,7 +22,7 @@ export interface LineAnswer {
 }
 
 const MAX_LINES = 1_000;
-/** Few and short, because the sender waits for the answer. */
+/** The pauses are few and short, because the sender waits for the answer. */
 const RETRY_PAUSES_MS = [100, 400];
 const BATCH_SIZE = 500;
 /** The batch size for lines that may each change many other rows, because the timeout is for the whole batch. */
@@ -232,7 +232,7 @@ function lineRefused(text: string): Refusal {
   return new Refusal('line_refused', `${message}.`, remedy.join('; ') || 'Correct the line.');
 }
 
-/** One line may have thousands of problems. */
+/** The maximum number of problems in an answer, because one line may have thousands. */
 const MAX_PROBLEMS = 5;
 
 const invalid = (problems: readonly string[]): Refusal =>

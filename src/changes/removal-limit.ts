@@ -30,7 +30,7 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   }
 
   return {
-    /** Returns how many more removals are allowed. The result may be smaller, but then it is at least `wanted`. */
+    /** Returns how many more removals are allowed. The result may be less than that, but is then at least `wanted`. */
     left,
     record: (tx: Queries, removals: number) => recordRemovals(tx, clock, removals),
   };

@@ -10,9 +10,9 @@ export type ChangeKind = 'added' | 'changed' | 'removed' | 'kept';
 export interface ImportChange {
   readonly change: ChangeKind;
   readonly key: ImportKey;
-  /** An email address or a name, for readers who do not know the ids. */
+  /** The email address or the name of the record, for readers who do not know the ids. */
   readonly name?: string;
-  /** Values before and after the change. For an added or removed record, only the important fields. */
+  /** Values before and after the change. For an added or removed record, only the important fields are present. */
   readonly fields?: Fields;
 }
 
@@ -21,7 +21,7 @@ type Counts = Record<ImportType, ImportCounts>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
-  /** Only the first changes. `changeCount` is the number of all changes. */
+  /** The first changes. `changeCount` is the number of all changes. */
   readonly changes: readonly ImportChange[];
   readonly changeCount: number;
   /** How many lines and imported records were not applied, because a newer change is known. */
@@ -66,7 +66,7 @@ export async function recordImport(database: Queries): Promise<void> {
   await raise(database, 'imported_at', database.now());
 }
 
-/** Undefined until the first import has succeeded. */
+/** Returns the time of the last import; undefined until the first import has succeeded. */
 export async function lastImport(database: Queries): Promise<Date | undefined> {
   const [row] = await database.query<{ at: Date | null }>('SELECT imported_at AS at FROM lasting_numbers');
   return row?.at ?? undefined;

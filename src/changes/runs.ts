@@ -12,7 +12,7 @@ import type { Database, Queries } from '../storage/queries.ts';
 export interface Run extends AsyncDisposable {
   /** `imp_` and 16 random characters. The audit entries of the import contain this id. */
   readonly id: string;
-  /** By the clock of the database. */
+  /** The start of the import, by the clock of the database. */
   readonly startedAt: Date;
   /**
    * Waits until no other import writes, and keeps others from writing.

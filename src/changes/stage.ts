@@ -30,7 +30,7 @@ export const typeOf = (pass: Pass): ImportType => (pass === 'move' ? 'warehouse'
 const SEPARATOR = '\u001F';
 
 export interface Staged {
-  /** Without blank lines. */
+  /** The number of lines, without blank lines. */
   readonly lines: number;
   /** The passes that have lines. Passes without lines run no statements. */
   readonly passes: readonly Pass[];
@@ -114,7 +114,7 @@ export const lineWith = (type: ImportType, key: string, value: string): string =
 /** SQL for the external id that the file gives the account or place with this id. */
 export const keyOfId = (id: string): string =>
   `(SELECT e.key FROM import_lines e WHERE e.import_id = $1 AND e.id = ${id} LIMIT 1)`;
-/** SQL that is true if the line exists. With EXISTS, PostgreSQL would hash all lines of the type for each page. */
+/** SQL: true if a line of the type has the key. With EXISTS, PostgreSQL would hash all these lines for each page. */
 export const hasLine = (type: ImportType, key: string): string =>
   `coalesce((SELECT true FROM import_lines e
     WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1), false)`;

@@ -237,7 +237,7 @@ export async function recordTimes(
   }
   const left = differences.filter(({ change, kind }) => change.type === 'membership' && kind === 'removed');
   if (left.length === 0) return;
-  // The database deletes the rights with the membership. OFFSET 0 keeps PostgreSQL from reading all rights instead.
+  // The database deletes the rights with the membership. Without OFFSET 0, PostgreSQL would read all rights.
   await tx.query(
     `UPDATE known_times SET expires_at = $2 WHERE ctid = ANY(ARRAY(SELECT r.ctid
       FROM jsonb_to_recordset($1::jsonb) AS line (account_id text, organization_id text)
@@ -247,7 +247,7 @@ export async function recordTimes(
   );
 }
 
-/** Records that links of a person end now, at a later time than that of each line that was applied before. */
+/** Records that links of a person end now, at a time later than that of each line applied before. */
 export async function recordUnlinked(
   tx: Queries,
   now: Date,

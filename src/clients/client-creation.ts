@@ -37,9 +37,9 @@ export interface ClientChecks {
       readonly formerRedirectUris: readonly string[];
     },
   ): Promise<void>;
-  /** Deletes the approvals of the client by organizations, which it needs again. */
+  /** Deletes the organizations' approvals of the client, so that it needs new ones. */
   withdrawApprovals(tx: Queries, clientId: string): Promise<unknown>;
-  /** Clears the cached blocks and approvals of a client. Call it after a change that called one of the others. */
+  /** Clears the cached blocks and approvals of a client. Call this after a change that called a function above. */
   forgetClientBlocks(clientId: string): void;
 }
 

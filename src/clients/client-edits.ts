@@ -22,7 +22,7 @@ interface Changed extends Pick<Client, 'redirectUris'> {
   readonly formerRedirectUris: readonly string[];
 }
 
-/** Returns what of redirect URIs names where people are sent: scheme, host and port. */
+/** Returns the scheme, host and port of each redirect URI. */
 const targetsOf = (uris: readonly string[]): string[] =>
   uris.map((uri) => {
     const { protocol, host } = new URL(uri);
@@ -99,7 +99,7 @@ export const createClientEdits = ({
       if (!changed) throw from ? changedMeanwhile() : unknownClient(id);
       const { ownerAccountId, redirectUris, formerRedirectUris } = changed;
       const former = targetsOf(formerRedirectUris);
-      // An organization approved the client for the hosts that it had then.
+      // Organizations have approved the client only for its former hosts.
       if (targetsOf(redirectUris).some((target) => !former.includes(target))) await checks?.withdrawApprovals(tx, id);
       if (ownerAccountId !== null) {
         await checks?.followClientBlocks(tx, { id, ownerAccountId, redirectUris, formerRedirectUris });
@@ -111,7 +111,7 @@ export const createClientEdits = ({
   },
 });
 
-/** For a decision made on a page that showed former values of the client. */
+/** The refusal of a decision that was made on a page with outdated values of the client. */
 export const changedMeanwhile = (): Refusal =>
   new Refusal(
     'client_changed',

@@ -184,7 +184,7 @@ export function createClientRegistry(parts: {
       return isContinued;
     },
 
-    /** Call this in the transaction that marks the last connections as ended. */
+    /** Call this in the same transaction that marks the client's remaining connections as ended. */
     async finishRevocation(id: string, tx: Queries): Promise<void> {
       await tx.query('UPDATE clients SET ending_since = NULL WHERE id = $1', [id]);
     },

@@ -11,7 +11,6 @@ import { cut, withoutSecrets, withoutValues } from './storable-text.ts';
 /** How the client tried to authenticate (RFC 6749 §2.3.1), even if it failed. */
 export type SeenAuthMethod = 'basic' | 'body' | 'both' | 'none';
 
-/** A refused request. */
 export interface ClientRequest {
   /** The id as it was sent. The request is dropped if the id is malformed or no client has it. */
   readonly clientId: string;
@@ -39,10 +38,10 @@ export interface ClientProblemGroup extends Pick<ClientRequest, 'clientId' | 'st
   readonly redirectUri: string | null;
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
-  /** `MAX_EQUAL` means that many or more: then `first` is only the oldest problem that is stored. */
+  /** The value `MAX_EQUAL` means `MAX_EQUAL` or more; `first` is then only the oldest stored problem. */
   readonly count: number;
   readonly first: Date;
-  /** True if the stored client shows that the cause was removed. */
+  /** True if the stored data of the client show that the cause of the problem was removed. */
   readonly isMended: boolean;
   readonly isMailed: boolean;
 }
@@ -203,9 +202,9 @@ const withoutHarm = <Given extends ClientRequest>(request: Given): Given => ({
 });
 
 /**
- * SQL: true if the cause of problem `p` of client `c` was removed: the missing value is now registered, or the client
- * has authenticated since, as its last use shows. Always false for a public client if only its last use could show
- * this, because a public client does not authenticate.
+ * SQL: true if the cause of problem `p` of client `c` was removed: the client is no longer suspended or restricted to
+ * networks, its redirect URI is now registered, or the client has authenticated or got a new secret since. The last two
+ * conditions never apply to a public client, which does not authenticate.
  */
 const isMended = `coalesce(CASE
   WHEN p.cause = 'the client is suspended' THEN c.suspended_at IS NULL
@@ -216,7 +215,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-/** Only if the redirect URI is the cause, different URIs are different problems. `EQUAL` has the same rule. */
+/** True if the redirect URI is the cause: then each URI is a problem of its own. `EQUAL` has the same rule. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
 const EQUAL = `step, error, cause,

@@ -14,7 +14,7 @@ import {
 } from './redirect-uri-rules.ts';
 
 export const MAX_REDIRECT_URIS = 20;
-/** In code points, which is how users count characters. */
+/** The length is counted in code points, as users count characters. */
 const MAX_CLIENT_NAME_LENGTH = 100;
 
 interface RedirectUriFindings {
@@ -111,7 +111,7 @@ function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriO
   );
 }
 
-/** Returns another row that has the same URI, or will have it after its correction; -1 if no row has it. */
+/** Returns the index of another row that has the same URI, or will have it after a correction; -1 if no row has it. */
 function otherSpelling(uri: string, index: number, uris: readonly string[]): number {
   const { href } = new URL(uri);
   return uris.findIndex((other, row) => {

@@ -95,8 +95,8 @@ export function createClientSecrets(parts: {
      * issued before is refused; only its refresh tokens work once more, together with the new secret.
      *
      * @param inTransaction receives the last characters of the secrets, for the audit log
-     * @returns `client` is undefined if it could not be read afterwards, because that must not lose the secret. If the
-     *   same form was sent before, `lastFour` has the last characters of the secret that was created then.
+     * @returns `client` is undefined if it could not be read afterwards, because a failure must not lose the secret. If
+     * the same form was sent before, `lastFour` has the last characters of the secret that was created then.
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
     async renew(
@@ -112,7 +112,7 @@ export function createClientSecrets(parts: {
         refuseRenewal(kind);
         // Refuse if this node was suspended during the wait: the kept secret may expire before it can be shown.
         if (clock() - keptAt > 60_000) throw new StorageUnavailable('postgresql', new Error('the lock took a minute'));
-        // Only for five minutes: later, a page that was opened again may renew the client again.
+        // Look for this form's secret only for five minutes: later, the same page may renew the client again.
         const [before] = await tx.query<{ lastFour: string }>(
           'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2 AND created_at > $3',
           [secret.id, id, new Date(clock() - SHOWN_MS)],
@@ -177,7 +177,7 @@ export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'
 
 const RETURN_LEAKED = `RETURNING c.id AS "clientId", c.name, c.kind, s.last_four AS "lastFour",
   s.leaked_at AS "leakedAt", c.owner_account_id AS "ownerAccountId"`;
-/** The ids of leaked secrets are stored with the client, because a secret may be deleted before its tokens expire. */
+/** Maximum number of ids of leaked secrets per client. They stay when a secret is deleted before its tokens expire. */
 const MAX_LEAKED = 100;
 const MARK_LEAKED = `WITH marked AS (
     UPDATE client_secrets s SET leaked_at = $2 FROM clients c

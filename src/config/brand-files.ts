@@ -9,7 +9,7 @@ export interface Logo {
   readonly type: 'png' | 'webp';
   readonly width: number;
   readonly height: number;
-  /** As text, so that the settings before and after a reload can be compared. */
+  /** The content of the file, as text, so that the settings before and after a reload can be compared. */
   readonly base64: string;
 }
 

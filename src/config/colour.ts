@@ -13,7 +13,7 @@ type Theme = keyof typeof GROUNDS;
 
 const channelsOf = (colour: string): number[] => [...Buffer.from(colour.slice(1), 'hex')];
 
-/** As WCAG 2.2 defines it. */
+/** Returns the relative luminance (WCAG 2.2). */
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = channelsOf(colour).map((channel) => {
     const share = channel / 255;

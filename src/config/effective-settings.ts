@@ -7,11 +7,11 @@ import { withoutPassword } from './urls.ts';
 import { valueAt } from './validate.ts';
 
 export interface EffectiveSetting {
-  /** Such as `tokens.retry_window`. */
+  /** The name of the setting, such as `tokens.retry_window`. */
   readonly name: string;
   /** The value as in the file, with its units. Passwords are replaced. Null if nothing is set. */
   readonly value: unknown;
-  /** `file`, `default`, or the name of the variable. */
+  /** The source of the value: `file`, `default`, or the name of the variable. */
   readonly from: string;
 }
 

@@ -30,7 +30,7 @@ export interface Secrets {
 
 export type Environment = ReturnType<typeof readEnvironment>;
 
-/** Shorter keys can be guessed, so they are refused. */
+/** Keys with fewer characters can be guessed, so they are refused. */
 export const MIN_KEY_LENGTH = 32;
 
 /** Treats an empty variable like a missing one, because Compose files set variables to empty texts. */
@@ -47,7 +47,7 @@ export function readEnvironment(variables: Variables = environmentOfProcess) {
   };
   const configFile = given('GATEHOUSE_CONFIG')?.value;
   const secrets: { -readonly [Secret in keyof Secrets]?: Keys } = {};
-  /** For each secret the variable that was set, `…_KEYS` or `…_KEYS_FILE`. */
+  /** The variable by which each secret was set: `…_KEYS` or `…_KEYS_FILE`. */
   const givenBy: Record<string, string> = {};
   for (const secret of ['cookieKeys', 'tokenKeys'] as const) {
     const name = variableOf[secret];

@@ -79,12 +79,12 @@ export function loadForCommand({
   // An invalid URL has the same path, but names a database.
   if (lacksDatabase && !unknown.has('storage.database_url')) throw new NoDatabaseNamed(problems);
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
-  // If only variables break rules, the file is not the cause, so name the variables.
+  // If only values of variables are refused, the file is not the cause, so report the variables.
   const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);
   if (!mayUseDefaults || !namesDatabase || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const instead = { environment, text: INSTEAD_OF_FILE };
   const standIn = examine(instead, { secretsAreNeeded: false });
-  // A refused variable cannot be corrected by another text of the file.
+  // If problems remain without the file, a variable is refused, and default settings do not help.
   if (standIn.problems.length > 0) throw new ConfigurationProblems(problems);
   report(
     `The settings file ${file} is refused: see \`gatehouse check-config\`. ` +
@@ -115,7 +115,7 @@ export function findProviders(options: LoadOptions = {}): ReturnType<typeof sign
 }
 
 export interface Inspection {
-  /** If the first start has not created the secrets yet, contains random secrets that are not stored. */
+  /** The settings. Until the first start creates the secrets, they contain random secrets that are not stored. */
   readonly settings: Settings;
   /** Absent if there is no file, so that every setting has its default. */
   readonly file?: string;
@@ -165,7 +165,7 @@ function judge(options: LoadOptions, needs: { secretsAreNeeded: boolean }) {
 function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded: boolean }) {
   const environment = readEnvironment(options.environment);
   const { secrets: given } = environment;
-  // Some variables need settings of the file, such as `mail.from` for SMTP_URL.
+  // Without the file, ignore variables that may need its settings, as SMTP_URL needs `mail.from`.
   const isStandIn = options.text === INSTEAD_OF_FILE;
   const overrides = environment.overrides.filter(({ setting }) => !isStandIn || /^(issuer$|storage\.)/.test(setting));
   const file = path.resolve(options.file ?? environment.configFile ?? defaultFile);

@@ -1,7 +1,7 @@
 /** The problems of a configuration. All are reported at once, each with its remedy. */
 
 export interface ConfigurationProblem {
-  /** Such as `tokens.retry_window`, `server.port (from PORT)` or the path of a file. */
+  /** The place of the problem: `tokens.retry_window`, `server.port (from PORT)` or the path of a file, for example. */
   readonly path: string;
   /** The settings file with the line; absent if the problem is not in that file. */
   readonly file?: string;
@@ -41,7 +41,7 @@ function printableProblem(problem: ConfigurationProblem): string {
   return lines.join('\n');
 }
 
-/** For an unreadable file that a variable or a setting names. */
+/** Returns the problem and the remedy for an unreadable file that a variable or a setting names. */
 export function unreadableFile(error: unknown): { message: string; remedy: string } {
   const { code } = error as NodeJS.ErrnoException;
   return {

@@ -7,7 +7,7 @@ import { SENDER_VARIABLES } from './senders.ts';
 import type { Settings } from './settings.ts';
 import { put, valueAt } from './validate.ts';
 
-/** Settings are named as in the file. */
+/** The result of a reload. Settings are named as in the file. */
 export interface Reload {
   /** The settings after the reload. */
   readonly settings: Settings;

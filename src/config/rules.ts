@@ -91,7 +91,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'storage.redis_url',
     dependsOn: ['issuer', 'storage.database_url'],
-    // Allowed for trials and benchmarks. In production, nodes would share tokens, but not users.
+    // Allow this on a loopback host, for trials and benchmarks. In production, nodes would share tokens, but not users.
     isBroken: ({ values: { storage }, settings: { isLoopback } }) =>
       storage.redis_url !== undefined && storage.database_url === undefined && !isLoopback,
     message: 'would store the tokens in Redis but accounts and clients in the embedded database',
@@ -170,7 +170,7 @@ function isHuge(network: string): boolean {
   return /^(::|[0:]+:)ffff:/i.test(start) ? prefix < 104 : prefix < 16;
 }
 
-/** Without `dependsOn`, because these rules are checked only if all settings have valid values. */
+/** These rules have no `dependsOn`, because they are checked only if all settings have valid values. */
 const oddities: readonly Omit<Rule, 'dependsOn'>[] = [
   {
     setting: 'tokens.refresh_token',

@@ -2,7 +2,7 @@
 import type { ConfigurationProblem } from './problems.ts';
 
 export interface Sender {
-  /** Shown in the audit. While a secret is being replaced, two entries have the same name. */
+  /** The audit log shows this name. While a secret is being replaced, two entries have the same name. */
   readonly name: string;
   readonly secret: string;
 }

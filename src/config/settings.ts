@@ -45,7 +45,7 @@ export interface Settings {
   readonly mail?: Required<Section<'mail'>>;
   /** Absent if no API is shown to owners of clients. */
   readonly api?: Section<'api'> & { readonly graphqlUrl: string };
-  /** With the content of the logo files. */
+  /** The settings of the brand, with the content of the logo files. */
   readonly brand: Omit<Section<'brand'>, keyof Logos> & Logos;
   readonly rights: Section<'rights'>;
   readonly organizations: Section<'organizations'>;

@@ -1,7 +1,7 @@
 /** Checks URLs of stores and mail servers, and shows them without passwords. */
 import { isIP } from 'node:net';
 
-/** For remedies about passwords in URLs, because few people know that encoding is needed. */
+/** A part of remedies for URLs, because few people know that a password in a URL must be encoded. */
 export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
 
 /** True if every `%` begins an encoded character. The drivers fail at any other `%`. */
@@ -14,7 +14,7 @@ export function isDecodable(url: string): boolean {
   }
 }
 
-/** RFC 1123 §2.1, and also the underscore of container networks. Wildcards and empty labels are not valid. */
+/** A label of a host name (RFC 1123 §2.1), also with the underscores of container networks. Never a wildcard. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 
 /** True for a possible name or IP address of one machine. An IPv6 address must have no brackets. */
@@ -111,7 +111,7 @@ export function withoutPassword(url: string): string {
   ].join('');
 }
 
-/** Hides a login's password. Also hides a lone name for Redis: it may be meant as the password. */
+/** Hides a login's password. For Redis, hides a name without a password, too: it may be the password. */
 function shownLogin(login: string, scheme: string): string {
   const [, name, separator] = /^((?:[\w.~+-]|%40)*)(:|$)/.exec(login) ?? [];
   if (name === undefined) return HIDDEN;

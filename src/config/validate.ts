@@ -6,9 +6,9 @@ import { type SettingsFile, settingsFile } from './schema/schema.ts';
 import type { FileContent } from './settings-file.ts';
 
 export interface Validated {
-  /** Every refused value is replaced with the default. */
+  /** The values of all settings. Every refused value is replaced with the default. */
   readonly values: SettingsFile;
-  /** Settings whose value was refused: no rule must draw conclusions from their defaults. */
+  /** Settings whose value was refused. Rules about them are not checked, because their defaults prove nothing. */
   readonly refused: ReadonlySet<string>;
   readonly problems: readonly ConfigurationProblem[];
 }
@@ -37,7 +37,7 @@ export function validate(content: FileContent, overrides: readonly Override[]): 
   return { values: settingsFile.parse(data), refused, problems: [...problems.values()] };
 }
 
-/** Names the place of the value in force, such as `server.port (from PORT)`. */
+/** Names the setting, and the variable that overrides it, such as `server.port (from PORT)`. */
 export function locationOf(setting: string, overrides: readonly Override[]): string {
   const override = overrides.find((candidate) => candidate.setting === setting);
   return override === undefined ? setting : `${setting} (from ${override.variable})`;

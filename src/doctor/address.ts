@@ -72,7 +72,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   }),
 ];
 
-/** Must run after the flow: the doctor's sign-in there makes the service record an address. */
+/** Must run after the flow, because the doctor's sign-in in the flow makes the service record an address. */
 export const HOPS_CHECK: Check = check(
   'proxy_hops',
   ['visitor', 'settings', 'service'],

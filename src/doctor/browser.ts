@@ -53,7 +53,7 @@ function formWith(html: string, names: readonly string[]) {
   return undefined;
 }
 
-/** Reads only attributes in double quotes, because our own pages write no others. */
+/** Returns the value of an attribute in double quotes; our own pages write no other attributes. */
 function attribute(text: string, name: string): string | undefined {
   const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(text) ?? [];
   const plain = value?.replaceAll('&#34;', '"').replaceAll('&#39;', "'");

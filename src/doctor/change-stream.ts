@@ -15,11 +15,11 @@ const MAX_AT_ONCE = 7;
 /** How a stream is watched; times in milliseconds. */
 export interface StreamWatch {
   readonly watched: number;
-  /** Timeout of the whole check. */
+  /** The timeout of one attempt of the check. */
   readonly limit: number;
 }
 
-/** The watched time has about eleven heartbeats, which is more than `MAX_AT_ONCE`. */
+/** In the watched time about eleven heartbeats arrive, which is more than `MAX_AT_ONCE`. */
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 
 /**

@@ -45,7 +45,7 @@ interface Step {
   readonly path: string;
   /** Returns the form without the client's credentials. */
   form(held: Held): Form;
-  /** @param held what the client had before the step */
+  /** @param held the code and tokens that the client had before the step */
   isExpected(answer: FlowAnswer, held: Held): boolean;
 }
 

@@ -37,7 +37,7 @@ export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', me
 /** @param because a clause such as "the database does not answer" */
 export const notChecked = (because: string): Verdict => ({ status: 'not_checked', message: `not checked: ${because}` });
 
-/** @param place the default for `where` */
+/** @param place the `where` of a verdict that has no `where` */
 export const findingOf = (
   check: string,
   place: string,

@@ -41,7 +41,7 @@ export const FLOW_CHECK: Check = check(
             signal.throwIfAborted();
             return unreachable(error);
           });
-      // Report each step at once, because Ctrl-C may end the flow.
+      // Report each step immediately, because Ctrl-C may end the flow.
       add(name, issuer, failed ? verdict : { ...verdict, ms: performance.now() - began });
       if (verdict.status === 'problem') failed = inWords(name);
     }
@@ -69,7 +69,7 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
     page = await browser.open(`${ENDPOINT.authorization}?${query}`);
     const [field, leads] = hasStarted ? ['decision', 'consent'] : ['password', 'sign-in'];
     const isRight = hasField(page, field);
-    // 410: the browser did not return the cookie that the previous step had set.
+    // Status 410 means that the browser did not return the cookie that the previous step had set.
     const remedy = hasStarted || page.status === 410 ? COOKIES_LOST : ANOTHER;
     hasStarted ||= isRight || page.status === 410;
     const shows = `an authorization request with PKCE and state leads to the ${leads} page`;
@@ -122,7 +122,7 @@ function createUser(issuer: string, send: Send, { person, client }: Visitor) {
   return { held, steps, signOut: last };
 }
 
-/** For each step of the client, what the expected answer proves, and the remedy for any other answer. */
+/** The steps of the client, each with what the expected answer proves, and the remedy for any other answer. */
 const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: string])[] = [
   ['exchange', 'the code is exchanged for an access token and a refresh token', REPEATED],
   ['introspect', 'the access token is active', NODES_DIFFER],
@@ -133,7 +133,7 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
-/** Creates the client's steps, from the code exchange to the revocation. @param before gets its code at the consent */
+/** Creates a client's steps, from the exchange to the revocation. @param before gets the code after the approval */
 function clientSteps(
   { client, journey }: Visitor & { journey: { isClientAccepted: boolean } },
   before: Held,

@@ -163,7 +163,7 @@ async function openSchema(
     const later = newer.length === 0 ? '' : `, and also has ${newer.join(', ')} of a later version`;
     add('migrations', where, ok(`the schema has the migrations of this version${later}`));
     failing = 'database_writes';
-    // Ping as /readyz does: that fails on a read-only server or a full disk.
+    // Ping the database as /readyz does, because this fails on a read-only server or a full disk.
     await database.ping();
     return database;
   } catch (error) {

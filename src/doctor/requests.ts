@@ -62,11 +62,11 @@ async function doctorAnswer(message: IncomingMessage) {
     text,
     /** The addresses of the connection: `from` is the doctor's end, `to` the other end. */
     ...ends,
-    /** An empty object if the body is not a JSON object. */
+    /** The JSON object in the body; empty if the body is no JSON object. */
     body,
-    /** Undefined if something in front of the service, such as a proxy, has answered. */
+    /** The request id of the service; undefined if something in front of it, such as a proxy, has answered. */
     requestId: id?.startsWith('req_') ? id : undefined,
-    /** Undefined without TLS. */
+    /** When the certificate of the server expires; undefined without TLS. */
     certificateEnds: end ? new Date(end) : undefined,
   };
 }

@@ -29,7 +29,7 @@ export function sendAnswer(
     return;
   }
   const text = typeof body === 'object' ? JSON.stringify(body) : (body ?? '');
-  // RFC 9110 §8.6: a 204 has no length.
+  // A response with status 204 has no `Content-Length` (RFC 9110 §8.6).
   const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(text) };
   res.writeHead(statusOfAnswer(answer), { ...headers, ...length }).end(text);
 }

@@ -57,7 +57,7 @@ export const createServeAsset = (own: Assets) =>
   function serveAsset(ctx: Context): void {
     const asset = own.get(ctx.url) ?? assets.get(ctx.path) ?? own.get(ctx.path);
     const colour = `#${ctx.query.colour}`;
-    // Compress only the colour of this node: callers could request every other colour, too.
+    // Do not compress the stylesheets of other colours, because callers could request every colour.
     const isOther = asset === stylesheet && /^#[0-9a-f]{6}$/.test(colour);
     const sent = isOther ? coloured(asset, colour) : asset;
     if (sent) send(ctx, sent, 'public, max-age=31536000, immutable');
@@ -107,7 +107,7 @@ function assetOf(name: string, body: Buffer = readFileSync(new URL(name, directo
   return { body, type: types[extname(name)] ?? 'application/octet-stream', hash };
 }
 
-/** Adds a file of `views/assets`, or `body` under its name. @returns the URL */
+/** Adds a file of `views/assets` or, if given, `body` under the name of that file. @returns the URL */
 export function publish(files: Assets, name: string, body?: Buffer): string {
   const plain = assetOf(name, body);
   const asset = /text|svg/.test(plain.type) ? compressed(plain) : plain;

@@ -26,7 +26,7 @@ export function guardRequests(handler: RequestHandler, options: RefusalOptions):
       else refuseTarget(request, response, options);
     } catch (err) {
       const requestId = String(response.getHeader('X-Request-Id') ?? newRequestId());
-      // After the headers, a second answer would become a part of the first one.
+      // After the headers are sent, a second answer would become a part of the first one.
       if (response.headersSent) response.destroy();
       else answerText(response, 500, { ...options, requestId, text: failureText(requestId) });
       log?.error({ requestId, err }, 'request failed');
@@ -57,7 +57,7 @@ function toOriginForm(request: IncomingMessage): boolean {
   if (!url || url.hostname !== hostIn(authority)) return false;
   const { pathname: root } = url;
   request.url = path.startsWith(root) ? path : root + path;
-  // A request without a Host header stays invalid (§3.2).
+  // A request without a Host header stays invalid (RFC 9112 §3.2).
   if (headers.host !== undefined) headers.host = url.host;
   return ORIGIN_FORM.test(request.url);
 }

@@ -8,7 +8,7 @@ import { type FormSession, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 
 const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
-/** The account id or nothing, the mark of the session, and a MAC over these and the browser id. */
+/** A form token: an account id or nothing, the mark of the session, and a MAC over these and the browser id. */
 const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
 export type FormTokens = ReturnType<typeof createFormTokens>;
@@ -40,8 +40,8 @@ export function createFormTokens(parts: {
   };
 
   /**
-   * Returns this browser's random id, and sets a missing id until the browser is closed. Sets only one cookie in a new
-   * browser, even if it is called several times for one answer.
+   * Returns this browser's random id. A new browser gets an id until it is closed, in only one cookie, even if this is
+   * called several times for one answer.
    */
   function browserOf(ctx: Context): string {
     const known = browserIdOf(ctx) ?? given.find(ctx);

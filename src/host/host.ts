@@ -37,7 +37,7 @@ export interface HostParts {
   /** Runs before the pages, and shows the stored result of a submitted form. */
   readonly showResult: Middleware;
   readonly brand: Pick<Brand, 'routes'>;
-  /** In the order in which they are matched. */
+  /** The routes of the pages, in the order in which they are matched. */
   readonly pages: readonly Route[];
 }
 
@@ -160,7 +160,7 @@ function mounted(engine: readonly Route[], pages: readonly Route[]): Router {
   // List all methods that Node parses, because the router answers any other method with 501.
   const router = new Router({ sensitive: true, strict: true, methods: METHODS });
   const add = ({ method, path, steps }: Route) => router.register(path, [method], [...steps]);
-  // Only GET: a HEAD request would also issue a code, which could not be read.
+  // Allow only GET: a HEAD request would also issue a code, which the client could not read.
   for (const route of engine) add(route).methods = ['GET'];
   pages.forEach(add);
   return router;

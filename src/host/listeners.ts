@@ -52,13 +52,13 @@ const DRAIN_LIMIT_MS = 7_000;
 const DRAIN_SWEEP_MS = 20;
 
 export interface ListenOptions extends RefusalOptions, Pick<ServerOptions, 'ServerResponse'> {
-  /** Overrides of the default limits. */
+  /** Limits that replace the default ones. */
   readonly limits?: Partial<ConnectionLimits>;
   /** Multiplies the timeouts of requests and answers; by default 1. */
   readonly timeoutFactor?: number;
-  /** Further connections are closed at once. By default there is no limit. */
+  /** Maximum number of connections; further ones are closed at once. By default there is no limit. */
   readonly maxConnections?: number;
-  /** Several processes can listen on the same port if each sets this; by default false. */
+  /** If each of several processes sets this to true, they can listen on the same port; by default false. */
   readonly reusePort?: boolean;
 }
 
@@ -177,14 +177,14 @@ const LINGER_MS = 1_000;
 const MAX_LINGERS = 4;
 
 /**
- * The last part of the delay, in which answers no longer end connections. A proxy without health checks sends requests
- * until the port refuses connections. If it can reuse connections, it opens few new ones, and the system resets new
- * connections that were not accepted before the port closed.
+ * The last part of the shutdown delay, in which answers no longer end connections. A proxy without health checks sends
+ * requests until the port refuses connections. If it can reuse connections, it opens few new ones, and the system
+ * resets new connections that were not accepted before the port closed.
  */
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** If no connection is accepted for this time, none waits, except after a long turn (see `SHORT_TURN_MS`). */
+/** If no connection is accepted for this time, no connection waits, except after a long turn (see `SHORT_TURN_MS`). */
 const QUIET_MS = 5;
 /**
  * The longest turn of the event loop after which no connection can wait. A turn accepts connections only at its start,
@@ -268,8 +268,8 @@ export function createDeparture() {
 }
 
 /**
- * Closes the connections of servers whose ports are closed, and resolves when none is left. Idle connections are closed
- * when no more requests arrive (see `LINGER_MS`), and all other connections after `limitMs`.
+ * Closes the connections of servers whose ports are closed, and resolves when no connection is left. Idle connections
+ * are closed when no more requests arrive (see `LINGER_MS`), and all other connections after `limitMs`.
  * @param left resolves when all connections are closed
  */
 async function closeWhenAnswered(

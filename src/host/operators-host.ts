@@ -38,7 +38,7 @@ export interface OperatorsHostParts {
     readonly preview: () => Promise<object>;
     readonly everywhere: (by?: OperatedBy) => Promise<object>;
   };
-  /** A reload request must contain one of these. Undefined if no credential is needed. */
+  /** Returns credentials, of which a reload request must contain one; undefined if no credential is needed. */
   readonly reloadCredentials: () => readonly string[] | undefined;
   /** Protects the paths that other systems call, each with its own secret. */
   readonly senders: SenderParts;
@@ -47,7 +47,7 @@ export interface OperatorsHostParts {
   readonly readAudit: ReadAudit;
 }
 
-/** Used for every answer, because the listener answers some requests itself. */
+/** The headers of every answer, even of answers that the listener sends itself. */
 export const OPERATORS_HEADERS = { 'X-Content-Type-Options': 'nosniff' };
 
 export function createOperatorsHost(parts: OperatorsHostParts): Host {
@@ -65,7 +65,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Host {
   const forReloads = [requireOwnName, refuseBrowsers, mayReload] as const;
   app.use(hideUnconfigured(parts.senders));
   const routes: ExactRoutes<void> = {
-    // Does not look at the stores, because a restart of the process would not help them.
+    // `/healthz` does not check the stores, because a restart of the process would not help them.
     '/healthz': { GET: [answerAlive] },
     '/readyz': { GET: [answerReady(parts.readiness)] },
     '/metrics': {
@@ -99,7 +99,7 @@ export function createOperatorsHost(parts: OperatorsHostParts): Host {
 
 /**
  * Prevents DNS rebinding: a site whose name resolves to this listener has the same origin, and could read everything.
- * An attack needs a name, so requests by IP address are accepted.
+ * An attack needs such a name, so requests by IP address are accepted.
  */
 function requireOperatorsName(operatorsHost: string): Middleware {
   return function ownName(ctx, next) {
@@ -139,7 +139,7 @@ function inOneWord(store: Store, state: StoreState): string {
   return clockRefusal(store, state) === undefined ? 'ok' : 'clock differs';
 }
 
-/** A page in an operator's browser could post here; programs do not send these two headers. */
+/** Refuses browsers, since any page could post here: programs send neither `Origin` nor `Sec-Fetch-Site`. */
 async function refuseBrowsers(ctx: Context, next: Next): Promise<void> {
   if (ctx.get('origin') || ctx.get('sec-fetch-site')) {
     ctx.throw(403, 'requests from browsers are refused', { expose: true });
@@ -162,7 +162,7 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
-/** Returns the operator as the command reports it, which is a user of this machine or has the keys. */
+/** Returns the operator that a command names, which runs on this machine or has the keys. */
 function operatorOf(ctx: Context): OperatedBy | undefined {
   const named = (header: string) => decodedHeader(ctx.get(header));
   const [operator, reason] = [named('gatehouse-operator'), named('gatehouse-reason')];

@@ -9,7 +9,7 @@ const WARN = 40;
 /** At most this many bytes wait while lines cannot be written. Further lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576;
 
-/** One number for the whole process, because it has only one standard output. */
+/** The number of dropped lines of the whole process, which has only one standard output. */
 let dropped = 0;
 
 /** Returns how many log lines were dropped because standard output was full or closed. */
@@ -59,8 +59,8 @@ export function createProcessLog({ level }: { readonly level: string }): Logger 
       output.write(line);
       if (this.lastLevel >= WARN) output.flush();
     },
-    // One write is enough for less than a batch. pino's own `flushSync` would retry forever if the reader of the output
-    // has gone.
+    // One write is enough, because less than a batch is waiting. pino's own `flushSync` would retry forever if the
+    // reader of the output has gone.
     flushSync: () => output.flush(),
   };
   const log = pino({ level, mixin: logMixin }, stream);

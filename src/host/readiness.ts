@@ -22,7 +22,7 @@ export type Probe = () => Promise<number>;
 
 export type Readiness = ReturnType<typeof createReadiness>;
 
-/** Shorter than 2 s, the maximum time for any request. */
+/** This is shorter than 2 s, the maximum time for any request. */
 const PROBE_TIMEOUT_MS = 1_800;
 const RESULT_SHARED_MS = 1_000;
 

@@ -64,7 +64,7 @@ export async function ignoreOpenIdParameters(ctx: Context, next: Next): Promise<
     name === 'ui_locales' ||
     (name === 'login_hint' && String(ctx.query[name]).length > MAX_LOGIN_HINT_LENGTH);
   const { prompt } = ctx.query;
-  // The page of consent names the account, and offers to use another one.
+  // Turn `select_account` into `consent`: the consent page names the account, and offers to use another one.
   if (typeof prompt === 'string') {
     const prompts = prompt.split(' ').map((name) => (name === 'select_account' ? 'consent' : name));
     ctx.query = { ...ctx.query, prompt: prompts.join(' ') };

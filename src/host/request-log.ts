@@ -75,7 +75,7 @@ export function createRequestLog(parts: RequestLogParts) {
 
 /** The parts from which pino composes its lines. A test compares both results. */
 interface PinoInside {
-  /** For each level, such as `{"level":30`. */
+  /** The beginning of a line for each level, such as `{"level":30`. */
   readonly [symbols.lsCacheSym]: Readonly<Record<number, string>>;
   /** The texts of the time and of the bindings begin with a comma. */
   readonly [symbols.timeSym]: () => string;
@@ -97,7 +97,7 @@ export function requestLine(log: Logger) {
       if (value !== undefined) line += `,"${name}":${typeof value === 'string' ? JSON.stringify(value) : value}`;
     }
     const stream = inside[symbols.streamSym];
-    // The process log uses this to decide which lines to write at once.
+    // The process log uses `lastLevel` to decide which lines to write at once.
     stream.lastLevel = number;
     stream.write(`${line},"msg":"request"}\n`);
   };
@@ -116,5 +116,5 @@ function answerUncaught(ctx: Context, err: unknown, log: Logger): void {
   ctx.body = failureText(requestId);
 }
 
-/** The answer to a failed request where no error page can be shown. */
+/** The answer to a failed request if no error page can be shown. */
 export const failureText = (requestId: string): string => `Something went wrong on our side. Reference: ${requestId}\n`;

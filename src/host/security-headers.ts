@@ -41,20 +41,22 @@ export function securityHeaders(issuer: string) {
     ctx.set('Cache-Control', 'no-store');
   };
   return {
-    /** For pages whose forms never lead to another origin. */
+    /** Sets the headers for pages whose forms never lead to another origin. */
     page(ctx: Context, next: Next) {
       noStore(ctx);
       return ownFormHeaders(ctx, next);
     },
     /**
-     * For pages whose form can lead to a client. Chromium applies `form-action` to every redirect after the post, and
-     * the redirects of the client's own pages cannot be listed.
+     * Sets the headers for pages whose form can lead to a client. Chromium applies `form-action` to every redirect
+     * after the post, and the redirects of the client's own pages cannot be listed.
      */
     pageToClient(ctx: Context, next: Next) {
       noStore(ctx);
       return clientFormHeaders(ctx, next);
     },
-    /** Headers for JSON, unless an answer sets its own. Not from helmet, which takes longer than a whole answer. */
+    /**
+     * Headers for JSON, unless an answer sets its own. They do not use helmet, which takes longer than a whole answer.
+     */
     data: {
       'Content-Type': 'application/json; charset=utf-8',
       'Cache-Control': 'no-store',

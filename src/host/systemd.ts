@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 
 /** Node has no Unix datagram sockets, so systemd's own program sends the messages. */
 const PROGRAM = 'systemd-notify';
-/** Several messages per watchdog interval, so that a late message causes no restart. */
+/** Send several messages per watchdog interval, so that a late message causes no restart. */
 const MESSAGES_PER_INTERVAL = 3;
 
 export interface SystemdVariables {

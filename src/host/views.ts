@@ -48,19 +48,19 @@ languages();
 /** The data that every page gets in addition to its own: the signed-in user, and the token of its forms. */
 interface Frame {
   readonly person?: { readonly name: string; readonly email: string };
-  /** True if the user owns a client or an API key, so that the navigation shows all their pages. */
+  /** True if the user owns a client or an API key, so that the navigation shows the pages of clients and API keys. */
   readonly isDeveloper: boolean;
   /** How many clients wait for a decision of an organization that the user owns or administers. */
   readonly waiting: number;
-  /** Present if the user's password will soon not be enough: until when, and what to do. */
+  /** Present if the user will soon need a stronger sign-in: from when, and the page on which to add one. */
   readonly demand?: { readonly until: Moment; readonly href: string };
-  /** Read it only for pages with a form: this sets a cookie if the browser has none. */
+  /** Read this only for pages with a form, because reading it sets a cookie if the browser has none. */
   readonly formToken: string;
   /** Every language, if the user can choose between several. */
   readonly languages: readonly { readonly tag: string; readonly name: string }[];
-  /** False for a page that only has a link to the page with the choice of languages. */
+  /** False if the page only has a link to the page on which the user can choose a language. */
   readonly hasLanguageForm: boolean;
-  /** The address of this page, to which choosing a language leads back. */
+  /** The address of this page, to which the user returns after choosing a language. */
   readonly drawnAt: string;
 }
 
@@ -86,7 +86,7 @@ export function createRender(parts: {
     const frame: Frame = {
       ...(visitor && { person: visitor.account }),
       ...(navigation || { isDeveloper: false, waiting: 0 }),
-      // Do not show this after the grace period, when the page itself explains what to do.
+      // Show this only in the grace period: afterwards, the page itself explains what to do.
       ...(standing?.is === 'warned' &&
         ctx.status < 500 &&
         ctx.path !== STRONG_SIGN_IN && {
@@ -96,7 +96,7 @@ export function createRender(parts: {
         return formTokens.formToken(ctx, visitor);
       },
       languages: languageOf ? languageNames() : [],
-      // An error page has only a link, because a form sets a cookie.
+      // An error page has only a link to the choice of languages, because a form sets a cookie.
       hasLanguageForm: name !== 'error',
       drawnAt: ctx.originalUrl,
     };

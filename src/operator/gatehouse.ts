@@ -22,7 +22,7 @@ const NO_ENVIRONMENT =
 type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
 
 interface Unit {
-  /** Empty for root. */
+  /** The name of the service's user; empty for root. */
   readonly user: string;
   readonly environment: Variables;
 }

@@ -10,9 +10,9 @@ import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table, toMoment } from './command/report.ts';
 
-/** Pause between two reads, and the shortest timeout of a read. */
+/** The pause between two reads. No timeout of a read is shorter. */
 const POLL_PAUSE_MS = 500;
-/** How long a read takes at most with the service's own timeouts. */
+/** The maximum time of a read with the service's own timeouts. */
 const READ_MS = 2_000;
 const MAX_NODES = 1_000;
 

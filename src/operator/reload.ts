@@ -141,7 +141,7 @@ async function ask(
     ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
   };
   try {
-    // Node would send the request, with the credential, to port 80.
+    // With port 0, Node would send the request, with the credential, to port 80.
     if (new URL(url).port === '0') throw new Error('The service chose its port itself.');
     const answer = await fetchAnswer(url, { method, headers }, LIMITS);
     return answer.status === 401 && others.length > 0 ? await ask(url, method, by, others) : answer;

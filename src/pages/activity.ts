@@ -94,7 +94,7 @@ export function describeActivity(record: ActivityRecord, rightsInWords: (rights:
     ...describeAction({ action, details: { ...details, ...(rights && { rights }) } }),
     /** Who acted: `Firefox on Windows`, or `The operator`. */
     by: browser === undefined ? message(`activity.actor-${actor}`) : browserText(browser),
-    /** Undefined if no browser has sent the request of the entry. */
+    /** Undefined if the logged action was not requested by a browser. */
     device: browser === undefined ? undefined : deviceIcon(browser),
     address: origin?.address,
   };

@@ -1,4 +1,4 @@
-/** `/profile/api-keys/:id/limit`: shows what an API key of the user can access, and limits it. */
+/** `/profile/api-keys/:id/limit`: shows and limits what an API key of the user can access. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { NO_LIMIT } from '../accounts/access/access-limit.ts';
@@ -33,7 +33,7 @@ const LIST = '/profile/api-keys';
 const NO_SUCH = message('api-keys.no-such');
 
 interface Typed {
-  /** Undefined before the form is sent, and if the sent form has no limit. */
+  /** Undefined until the user has sent the form, and if the sent form contains no limit. */
   readonly limit: TypedLimit | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** `/profile/connections`: shows which clients act for the user and what they can access, and ends or limits this. */
+/** `/profile/connections`: shows, limits and ends the access of clients that act for the user. */
 import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { type ConnectionLimit, isLimited, limitDetails } from '../accounts/access/access-limit.ts';
@@ -73,7 +73,7 @@ interface ConnectionView extends ConnectionRow, Said {
 type ConnectionRow = ReturnType<typeof rowOf>;
 
 const PATH = '/profile/connections';
-/** A user who disconnects more than so many apps at once must type their number, to confirm. */
+/** A user who disconnects more apps than this at once must type the number of apps to confirm. */
 const MAX_UNTYPED = 10;
 /** The form field with the id of the organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
@@ -238,7 +238,7 @@ const keptOf = (ctx: Context): Partial<typeof UNUSED> =>
 const unusedFilter = (now: number): ListFilter<ConnectedClient> => ({
   name: UNUSED.only,
   label: message('lists.unused'),
-  // An app that was approved recently is not unused, even if it was not used since.
+  // Do not list an app that was approved recently, even if it has not been used since.
   has: ({ lastUsedAt, approvedAt }) => isUnused(lastUsedAt, approvedAt, now) && isUnused(null, approvedAt, now),
 });
 const UNUSUAL: readonly ListFilter<ConnectedClient>[] = [

@@ -12,14 +12,14 @@ export interface Ending<Subject> {
   readonly path: string;
   readonly admit?: readonly Middleware[];
   readonly isUrgent?: boolean;
-  /** Returns what is to be ended; undefined if it has already ended, for example in another tab. */
+  /** Returns the subject that the user can end; undefined if it has already ended, for example in another tab. */
   find(ctx: Context): Promise<Subject | undefined>;
   ask(ctx: Context, subject: Subject): Question;
   /** @returns undefined if the subject has ended meanwhile @throws Refusal, which is shown above the question */
   end(ctx: Context, subject: Subject): Promise<Ended | undefined>;
-  /** The notice if the subject has already ended or does not exist. One text for both reveals no ids of other users. */
+  /** The notice if the subject has already ended or does not exist. A common text reveals no ids of other users. */
   readonly already: Text;
-  /** Returns the URL of the button *Cancel*, to which users are also redirected afterwards. */
+  /** Returns the URL of the button *Cancel*, to which users are also redirected after they have confirmed. */
   back(ctx: Context): string;
 }
 

@@ -50,7 +50,7 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
       title: titleOf(code),
       meaning: message(`error-reference.${code}-meaning`),
       causes: causesOf(code, lifetimes),
-      /** Where the error appears (a path of this service, or a phrase), and with which status or other effect. */
+      /** The endpoints that return the error, by path or in words, each with its HTTP status or its other answer. */
       answers: Object.entries(answers).map(([endpoint, answer]) => ({
         endpoint: endpoint.startsWith('/') ? endpoint : inWords(endpoint),
         answer: typeof answer === 'number' ? answer : inWords(answer),
@@ -59,7 +59,7 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
   );
 }
 
-/** Returns causes with their remedies. The keys of these texts end with a number, which begins with 1. */
+/** Returns causes with their remedies. The keys of these texts end with a number, counted from 1. */
 function causesOf(code: string, lifetimes: Lifetimes) {
   const durations = Object.entries(lifetimes).map(([name, seconds]) => [name, durationOf(seconds)] as const);
   const values = Object.fromEntries(durations);

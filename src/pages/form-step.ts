@@ -15,7 +15,7 @@ import type { FormProblem } from './view-data.ts';
 /** @typeParam Typed the values of the form, valid or not */
 export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   readonly path: string;
-  /** Steps that refuse users who may not see the page. They run after the checks of a sent form itself. */
+  /** Steps that refuse users who may not see the page. For a sent form, they run after the steps of `ownForm`. */
   readonly admit?: readonly Middleware[];
   /** True if saving needs no recent sign-in, because it is urgent, or because the form asks for the password. */
   readonly isUrgent?: boolean;
@@ -23,7 +23,7 @@ export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   /** Returns the values that the form shows at first, or the URL of the page that contains the form. */
   stored(ctx: Context): Typed | { readonly page: string };
   draw(ctx: Context, typed: Typed, said: Said): Promise<void>;
-  /** Returns the field of the problem, with a sentence above the form; undefined if the problem has no field. */
+  /** Returns the form field of the problem, and a summary to show above the form; undefined without a field. */
   fieldOf?(problem: Problem): { readonly field: string; readonly summary?: Message } | undefined;
   /** Runs before the user is asked to re-authenticate. Returns undefined to continue. */
   check?(ctx: Context, typed: Typed): Answer<Typed> | undefined | Promise<Answer<Typed> | undefined>;

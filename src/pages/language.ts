@@ -20,7 +20,7 @@ declare module './view-data.ts' {
 }
 
 const PATH = '/language';
-/** Lifetime of the cookie with the choice of a visitor who is not signed in. */
+/** Lifetime of the cookie with the language that a visitor has chosen. */
 const LIFETIME_SECONDS = 400 * 86_400;
 
 const cookieOf = (issuer: string) => ownCookie(issuer, 'language');
@@ -40,7 +40,7 @@ export function createLanguageOf(issuer: string) {
   };
 }
 
-/** Stores the choice in the account, and in a cookie for pages before a sign-in. */
+/** Stores the chosen language in the account, and in a cookie for pages before a sign-in. */
 export function languagePage(parts: {
   readonly kit: PageKit;
   readonly issuer: string;

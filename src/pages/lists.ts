@@ -1,4 +1,4 @@
-/** Searches, filters and sorts a list, and splits it into pages. The URL of a page names the entry before the page. */
+/** Searches, filters and sorts a list, and splits it into pages. A page's URL names the last entry before the page. */
 import type { ParsedUrlQuery } from 'node:querystring';
 import { message, type Text } from '../base/message.ts';
 
@@ -14,7 +14,7 @@ export interface ListForm<Row> {
   /** Query parameters that the links and the form of the list must repeat. */
   readonly kept?: Readonly<Record<string, string>>;
   idOf(row: Row): string;
-  /** Returns the text that is searched. */
+  /** Returns the searchable text of a row. */
   textOf(row: Row): string;
   /** The first order is the default. */
   readonly orders: readonly [ListOrder<Row>, ...ListOrder<Row>[]];
@@ -22,7 +22,7 @@ export interface ListForm<Row> {
 }
 
 export interface ListOrder<Row> {
-  /** The name in the URL. */
+  /** The name of the order in the URL. */
   readonly name: string;
   readonly label: Text;
   /** Returns the sort key, which is also part of the URL of the next page. */
@@ -133,7 +133,7 @@ export function listOf<Row>(rows: readonly Row[], query: ParsedUrlQuery, form: L
 }
 
 /**
- * Like `listOf` for a list that may be very long, which is read step by step until a page is full. The user can sort
+ * Like `listOf`, for a list that may be very long: reads the list step by step until a page is full. The user can sort
  * the list only if one step reads the whole list.
  *
  * @param maxSteps how many steps one request may read; the next page continues after them
@@ -224,7 +224,7 @@ interface Place {
   readonly id: string;
 }
 
-/** Removes differences of case, accents and `ß`/`ss`, because users type searches without them. */
+/** Removes case, accents and the difference of `ß` and `ss`, so that a search ignores them. */
 const normalized = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toUpperCase();
 
 /** True if the text contains every word of the search. */

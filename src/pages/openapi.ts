@@ -17,7 +17,7 @@ interface OpenApiDocument {
 
 const file = new URL('../../views/openapi.yaml', import.meta.url);
 
-/** The content of the YAML file as JSON, because parsing the YAML again would slow down each reload of the settings. */
+/** The cached content of the YAML file as JSON: parsing the YAML would slow down each reload of the settings. */
 let fileInJson: string | undefined;
 
 const HEADERS = {

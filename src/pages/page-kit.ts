@@ -17,7 +17,7 @@ export interface PageKit {
   formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
   /** Sets the headers of a page with a form from which redirects can lead to the site of a client. */
   readonly pageToClient: Middleware;
-  /** Steps of every form, which read the form and store the response for the Back button. They check no user. */
+  /** Steps of every form, which read the form and store the response for the Back button. They check no sign-in. */
   readonly form: readonly Middleware[];
   /**
    * Runs the next step if a user is signed in. Otherwise stores the typed form, which the page shows again after the
@@ -34,6 +34,6 @@ export interface PageKit {
    * the sent form in hidden fields. Must run after the steps of `ownForm`.
    */
   requireRecentSignIn(ctx: Context, next: Next): Promise<void>;
-  /** True if `requireRecentSignIn` would not ask. */
+  /** True if `requireRecentSignIn` would not ask the user to re-authenticate. */
   isRecent(ctx: Context): Promise<boolean>;
 }

@@ -34,7 +34,7 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
-/** Answers GET at the URL of a form, to which users return after a sign-in that the POST required. */
+/** Redirects GET at the URL of a form to the page: users return to this URL after a sign-in that the POST required. */
 export const backTo = (page: string) =>
   function backToPage(ctx: Context): void {
     seeOther(ctx, `${page}${ctx.search}`);

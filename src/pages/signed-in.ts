@@ -269,5 +269,5 @@ export function createPageKit(parts: {
   };
 }
 
-/** Returns the page of the form, or for a form of another user the list above it, which every user can open. */
+/** Returns the page of the form. For a form of another user, returns the list above it, which every user can open. */
 const pageOf = ({ path }: Context, isTheirs: boolean): string => (isTheirs ? path : path.split('/', 3).join('/'));

@@ -19,7 +19,7 @@ declare module './view-data.ts' {
       readonly isOver: boolean;
       /** True if the user has signed in with a provider, but this sign-in was not strong. */
       readonly isFromProvider: boolean;
-      /** The names of the user's strong methods, which is empty if the user must add one. */
+      /** The names of the user's strong sign-in methods; empty if the user must add a strong method. */
       readonly held: Text;
       /** Undefined for a service without passkeys. */
       readonly addPasskeyUrl: string | undefined;

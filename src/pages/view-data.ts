@@ -45,7 +45,7 @@ export interface SecretShownView {
     readonly value: string;
     readonly advice: Text;
   };
-  /** What users can do who have not copied the secret. */
+  /** Says what a user can do who has not copied the secret. */
   readonly remedy: Text;
   readonly next: { readonly href: string; readonly label: Text };
 }
@@ -63,7 +63,7 @@ export interface ConfirmView {
   readonly consequences: readonly Sentence[];
   readonly notice: Text | undefined;
   readonly problems: readonly FormProblem[];
-  /** What the user must type, and what the user has typed; undefined if the button is enough. */
+  /** The text that the user must type, and what the user has typed; undefined if the user need not type anything. */
   readonly typed: { readonly what: string; readonly value: string } | undefined;
   /** A value that is unique to each rendered form. */
   readonly creationKey: string;

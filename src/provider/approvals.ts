@@ -17,7 +17,7 @@ import type { BrowserSession } from './browser-sessions.ts';
 
 /** The authorization request as a consent page showed it. The interaction itself holds the redirect URI and session. */
 export interface Asked {
-  /** The uid of the only interaction for which an approval is valid. */
+  /** The uid of the interaction. The approval is valid for no other interaction. */
   readonly interaction: string;
   readonly accountId: string;
   readonly clientId: string;
@@ -28,12 +28,12 @@ export interface Asked {
   readonly ownedSince?: string;
   readonly isVerified: boolean;
   readonly links: ClientLinks;
-  /** The generation of the connection, even of an ended one; absent if the user never connected the client. */
+  /** The generation of the connection, even if it has ended; absent if the user never connected the client. */
   readonly generation?: number;
-  /** A page is outdated if the client's current value differs: all authorizations of the client were ended since. */
+  /** If the client's value differs, all its authorizations were ended after the page was shown. */
   readonly endedThrough: number;
   readonly limit: LimitJson;
-  /** The limit that the user chose instead; added from the submitted form. */
+  /** The limit that the user chose on the page instead of `limit`; added from the submitted form. */
   readonly chosenLimit?: LimitJson;
 }
 

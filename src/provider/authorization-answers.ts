@@ -27,7 +27,7 @@ export const answerRefusals =
     ctx.redirect(refusalUrl(parts.issuer, redirectUri, payload));
   };
 
-/** The client of a refused request, and the host of its redirect URI (undefined if the URI is not registered). */
+/** The client of a refused request, and the host of the sent redirect URI (undefined if not registered). */
 export interface AskingApp {
   readonly name: string;
   readonly host: string | undefined;

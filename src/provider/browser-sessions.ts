@@ -45,7 +45,7 @@ export function createBrowserSessions(parts: {
 }) {
   const { provider, store, writes, sessionList, settings, clock } = parts;
   const known = requestState<Promise<ActiveBrowserSession | undefined>>('current session');
-  /** The session that this request has stored: its cookie value is in the response, so the request's cookie differs. */
+  /** The session that this request has stored. Its new cookie value is in the response, not in the request's cookie. */
   const stored = requestState<SessionModel>('stored session');
   const found = requestState<Promise<SessionModel | undefined>>('found session');
   async function read(ctx: Context): Promise<SessionModel | undefined> {
@@ -94,7 +94,7 @@ export function createBrowserSessions(parts: {
     return begin(ctx, account, { ...present, generation, ...change }, { uid: present.uid, raised });
   }
 
-  /** Ends the session in the database first: if the process stops then, the stored session is already invalid. */
+  /** Ends the session in the database first: if the process stops afterwards, the stored session is already invalid. */
   async function end(session: SessionModel | undefined): Promise<void> {
     if (!session) return;
     try {
@@ -152,11 +152,11 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    /** Without a current session: true if the token store still has this browser's session, with this uid. */
+    /** If the browser has no current session: returns true if the token store still has its session, with this uid. */
     isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
       uid !== undefined && (await find(ctx))?.uid === uid,
 
-    /** Returns 'ended', or the idle time in seconds if the session expired; undefined if the browser had none. */
+    /** Returns 'ended', or the idle time in seconds if the session expired; undefined if the browser had no session. */
     async whyEnded(ctx: Context): Promise<number | 'ended' | undefined> {
       // Check the signature, so that a request with a forged cookie learns nothing.
       if (ctx.cookies.get(provider.cookieName('session'), { signed: true }) === undefined) return undefined;

@@ -19,7 +19,7 @@ const authenticated = requestState<Client>('requireClient');
 const usedSecret = requestState<ClientSecret>('the secret of requireClient');
 
 export const authenticatedClient = authenticated.get;
-/** Undefined if no client was authenticated, or not yet. */
+/** Returns the authenticated client of the request; undefined if no client was authenticated, or not yet. */
 export const findAuthenticatedClient = authenticated.find;
 /** Returns the secret with which the client was authenticated; a public client has none. */
 export const authenticatedSecret = usedSecret.get;

@@ -5,15 +5,15 @@ import type { Client } from '../clients/client.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Fewer than the database connections that a node has by default. See docs/scale.md. */
+/** The number is less than that of a node's database connections by default. See docs/scale.md. */
 const AT_ONCE = 8;
 /**
- * A resource server introspects the tokens of all its callers, and is often the only one: the limit must not slow down
- * a node while a slow store delays each answer. The operator runs it, and can end a loop in it.
+ * A resource server introspects the tokens of all its callers, so it needs a higher limit while a slow store delays
+ * each answer. Often it is the only one. The operator runs it, and can end a loop in it.
  */
 const AT_ONCE_RESOURCE_SERVER = 64;
 const MAX_WAITING = 1_000;
-/** Wait and work together must end before a stopping node cuts connections (DRAIN_LIMIT_MS in host/listeners.ts). */
+/** A request's wait and work must end before a stopping node cuts connections (DRAIN_LIMIT_MS). */
 const MAX_WAIT_MS = 2_000;
 
 export type ClientTurns = ReturnType<typeof createClientTurns>;
@@ -51,7 +51,7 @@ export function createClientTurns(timeoutFactor = 1) {
   };
 }
 
-/** Must also be true for a single request that waits behind a few others while the store is slow. */
+/** The text must also be true for a client that sends few requests, if they wait because the store is slow. */
 const IN_PROGRESS = 'earlier requests of this client are still in progress: repeat this one, or send fewer at a time';
 const stillInProgress = (): OAuthError => new OAuthError(503, 'temporarily_unavailable', IN_PROGRESS, RETRY_AFTER);
 const tooManyAtOnce = (): OAuthError => new OAuthError(429, 'slow_down', IN_PROGRESS, RETRY_AFTER);

@@ -90,7 +90,7 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
 
     ttl: {
       Interaction: INTERACTION_SECONDS,
-      // Only for the engine: session-writes.ts sets the actual lifetime.
+      // Only the engine uses this lifetime: session-writes.ts sets the actual one.
       Session: settings.sessions.idleSeconds,
     },
 

@@ -4,7 +4,7 @@ import { type ClientMetadata, type Client as EngineClient, errors, type KoaConte
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 
-/** Far more clients than are used at the same time. The engine's own cache holds only 100. */
+/** Far fewer clients are used at the same time. The engine's own cache holds only 100. */
 const MAX_PARSED_CLIENTS = 10_000;
 
 const origins = new WeakMap<EngineClient, Client>();

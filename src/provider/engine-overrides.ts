@@ -111,7 +111,7 @@ export const OVERRIDES: readonly Override[] = [
   },
 ];
 
-/** The engine with what its types omit. */
+/** The engine, with members that its types omit. */
 type Engine = Pick<Provider, 'on' | 'registerResponseMode'> & {
   readonly Client: { find: EngineClients['find']; readonly prototype: ClientModel };
   readonly Session: { readonly prototype: SessionHooks };

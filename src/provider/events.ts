@@ -32,7 +32,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
   });
 }
 
-/** For the log only: clients never get the message of an unavailable store. */
+/** Returns the cause for the log. Clients never get the message of an unavailable store. */
 const loggedCause = (error: EngineError): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 

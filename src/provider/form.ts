@@ -1,21 +1,21 @@
-/** Reads the form bodies of our own routes, with limits for size and chunks. */
+/** Reads the form bodies of our own routes, and limits their size and their number of chunks. */
 import type { IncomingMessage } from 'node:http';
 import type { Context } from 'koa';
 import { requestState } from '../base/request-state.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** Much more than any request of a client needs. */
+/** No request of a client needs nearly as many bytes. */
 const MAX_BYTES = 56 * 1024;
 /** A user may tick thousands of warehouses on a consent page, with 26 bytes each. */
 const MAX_PAGE_BYTES = 256 * 1024;
-/** Each chunk, however small, costs an event. A normal body of the largest size has about 180. */
+/** Each chunk, however small, costs an event. A normal body of the largest size has about 180 chunks. */
 const MAX_CHUNKS = 1_000;
 export const CONTENT_TYPE = 'application/x-www-form-urlencoded';
 
 const forms = requestState<URLSearchParams>('readForm');
 
 export const formOf = forms.get;
-/** Undefined if no step has read a form. */
+/** Returns the form of the request; undefined if no step has read a form. */
 export const findForm = forms.find;
 
 /** Route step. @throws OAuthError `invalid_request` for a wrong content type, or a body too large or incomplete */
@@ -83,7 +83,7 @@ function readBody(request: IncomingMessage, size: number): Promise<Buffer | 'too
       if (chunks > MAX_CHUNKS) resolve('too many chunks');
       else if (length + chunk.length > size) resolve('too large');
       else length += chunk.copy(body, length);
-      // Disconnect: a client may continue after a refusal, and each chunk costs as much as before.
+      // Disconnect: a client may continue to send after a refusal, and each chunk costs as much as before.
       if (chunks > 2 * MAX_CHUNKS) request.destroy();
     });
     request.on('end', () => resolve(body.subarray(0, length)));

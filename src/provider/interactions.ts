@@ -33,9 +33,9 @@ export interface PendingSignIn extends Pending {
 
 export interface PendingConsent extends Pending {
   readonly prompt: 'consent';
-  /** The account of the session in which the interaction was started, and which this browser still has. */
+  /** The account in whose session the interaction was started. This browser still has the same session. */
   readonly account: Account;
-  /** An approval that was refused because the client had changed since its page was shown. */
+  /** An approval that was refused because the client had changed since the consent page was shown. */
   readonly askedBefore?: Asked;
 }
 

@@ -100,7 +100,7 @@ export function createChangeStreams(changes: ChangeFeed) {
       return stream;
     },
 
-    /** Opens no more streams, asks readers to go to another node, and ends the other streams after `withinMs`. */
+    /** Opens no more streams, asks readers to use another node, and ends the remaining streams after `withinMs`. */
     leave(withinMs: number): void {
       isLeaving = true;
       addToAll(LEAVING);
@@ -209,9 +209,9 @@ const STREAM_HEADERS = {
 };
 
 /**
- * The answer of a node that shuts down has `Retry-After: 0`. A proxy sends it requests only on connections that are
- * already open, and this answer closes one: an immediate retry reaches another node while the client's former stream is
- * still open.
+ * The answer of a node that shuts down has `Retry-After: 0`. A proxy sends such a node requests only on connections
+ * that are already open, and this answer closes its connection. So an immediate retry reaches another node while the
+ * client's former stream is still open.
  */
 const unavailable = (headers?: Readonly<Record<string, string>>): OAuthError =>
   new OAuthError(503, 'temporarily_unavailable', 'try again in a moment', headers);

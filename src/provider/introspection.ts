@@ -56,7 +56,7 @@ export function introspection(parts: IntrospectionParts): Step[] {
   ];
 }
 
-/** A caller without credentials could search for tokens here (RFC 7662 §2.1). */
+/** Refuses public clients, which have no secret: any caller could search for tokens (RFC 7662 §2.1). */
 function refusePublicClient(ctx: Context, next: NextStep): Promise<Answer> {
   if (authenticatedClient(ctx).kind !== 'public') return next();
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');

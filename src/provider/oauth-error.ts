@@ -29,7 +29,7 @@ export class OAuthError extends Error {
   }
 }
 
-/** RFC 6749 §5.2: printable ASCII without quote and backslash. A message of the engine may repeat any parameter. */
+/** Replaces quotes, backslashes and all but printable ASCII (RFC 6749 §5.2): messages may repeat any parameter. */
 export const printable = (text: string): string => text.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?');
 
 /** Returns the JSON body of an error, with the address of the page that explains its code. */
@@ -47,7 +47,7 @@ export const oauthErrorAnswer = (issuer: string, { status, headers, code, descri
 
 /**
  * The description of `invalid_scope`. Any `scope` except an empty one is refused instead of ignored (RFC 6749 §3.3),
- * because a client that requests less than everything must not believe that it got only that. Does not repeat the value
+ * because a client that requests limited access must not believe that its access is limited. Does not repeat the value
  * of `scope`, because errors are logged and shown.
  */
 export const NO_SCOPES = 'no scopes exist here: leave scope out';

@@ -1,4 +1,4 @@
-/** Events of the authorization server that are counted in metrics, which must limit the number of labels. */
+/** Events of the authorization server. The metrics that count them must limit the number of different label values. */
 
 export interface ProviderOutcomes {
   tokenIssued(grantType: string): void;
@@ -6,7 +6,7 @@ export interface ProviderOutcomes {
   tokenRefused(grantType: string, error: string): void;
   authorizationIssued(): void;
   authorizationRefused(error: string): void;
-  /** A replaced refresh token was sent again within the retry window, and returned the same new token. */
+  /** A replaced refresh token was sent again, and accepted as a retry: it returned the same new token. */
   refreshRetried(): void;
   /** A code or refresh token was used again, and its authorization was revoked. */
   grantReplayed(kind: 'code' | 'refresh_token'): void;

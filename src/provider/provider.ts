@@ -78,7 +78,7 @@ interface ProviderParts {
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
 }
 
-/** A refused authorization request that is shown to the user, because it must not be redirected. */
+/** A refused authorization request that the user sees, because the browser must not be redirected. */
 export interface AuthorizationRefusal {
   /** An error code of RFC 6749 §4.1.2.1. */
   readonly code: string;
@@ -108,7 +108,7 @@ export function createAuthorizationServer(parts: ProviderParts) {
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
-    // Shorter than the hour of an interaction, because an address at the limit cannot start any sign-in.
+    // The window is shorter than the hour of an interaction, because an address at the limit cannot start any sign-in.
     windowSeconds: 600,
     onStoreUnavailable: 'count here',
     log,

@@ -80,7 +80,7 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
       }
     },
 
-    /** From now on repeats none of the earlier changes, because anything may have changed. */
+    /** Repeats no earlier change from now on, because changes may have been missed. */
     repeatNone: () => repeatNone(undefined),
 
     get next(): number {
@@ -91,8 +91,8 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
     find: (number: number): RecentChange | undefined => recent.get(number),
 
     /**
-     * Returns the number of the first change after this position (or one shortly before it); undefined if changes may
-     * be missing, or if the text is no position.
+     * Returns the number of the first change after this position or shortly before it; undefined if changes may be
+     * missing, or if the text is no position.
      */
     after(text: string): number | undefined {
       const [, server = '', time = ''] = POSITION.exec(text) ?? [];

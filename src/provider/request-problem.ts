@@ -16,7 +16,7 @@ export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): Cli
     clientId: textOf(client?.clientId ?? params?.client_id) ?? '',
     step: 'authorize',
     error: error.message,
-    // If the engine finds no client, it is suspended or unknown; problems of unknown clients are dropped later.
+    // If the engine finds no client, the client is suspended or unknown; problems of unknown clients are dropped later.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, 'the client is suspended'),
     requestId: ctx.state.requestId,
     redirectUri: textOf(params?.redirect_uri),
@@ -44,7 +44,7 @@ export function tokenProblem(ctx: Context, error: string, cause: string): Client
   };
 }
 
-/** Undefined for an absent parameter, and for a repeated one, which the engine gives as an array. */
+/** Returns a parameter; undefined if it is absent, or repeated, because the engine returns an array for it. */
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value ? value : undefined);
 
 function methodOf(isInHeader: boolean, isInBody: boolean): SeenAuthMethod {

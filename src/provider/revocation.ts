@@ -25,7 +25,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
    * Limits how many unknown tokens public and machine clients may send; for other clients, an unknown token counts as
    * already revoked (RFC 7009 §2.2). Public clients are limited because attackers can use their ids to guess tokens,
    * and machine clients because each of their unknown tokens is recorded. If tokens are in the database, nothing is
-   * recorded and machine clients are not limited: their own ended tokens are unknown then.
+   * recorded. Then machine clients are not limited, because their own ended tokens are unknown, too.
    */
   async function limitUnknown(ctx: Context): Promise<void> {
     const { kind } = authenticatedClient(ctx);
@@ -70,7 +70,7 @@ interface RevocationParts {
 interface PresentedToken {
   readonly clientId: string;
   readonly kind: 'access_token' | 'refresh_token';
-  /** Absent for a machine token, which has no authorization. */
+  /** The authorization of the token; absent for a machine token, which has none. */
   readonly found?: Found;
   /** Ends the token's authorization, or only the token if it has none. */
   end(ctx: Context): Promise<void>;
@@ -171,7 +171,7 @@ function requireBearer(ctx: Context, next: NextStep): Promise<Answer> {
   return next();
 }
 
-/** RFC 6750 §2.1, without the whitespace that RFC 9110 §5.5 allows around a header's value. */
+/** Matches the header of RFC 6750 §2.1, without the whitespace that RFC 9110 §5.5 allows around a header's value. */
 const BEARER = /^bearer +([^ \t]+)$/i;
 
 export const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';

@@ -1,4 +1,4 @@
-/** Computes when a browser session ends. The current settings apply, even to sessions that began under others. */
+/** Computes when a browser session ends. The current settings apply, even to older sessions. */
 import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
 /** The times that are stored in a session, in seconds since the epoch. */
@@ -22,7 +22,7 @@ export function endOfSession(
 
 export interface ActiveSession {
   readonly signedInAt: Date;
-  /** The time of the last request, accurate to the duration of one request. */
+  /** The time of the last request: a moment between its start and its end. */
   readonly lastSeen: Date;
   readonly endsAt: Date;
 }

@@ -64,7 +64,7 @@ function requireContentType(ctx: Context, next: NextStep): Promise<Answer> {
   throw new OAuthError(400, 'invalid_request', description);
 }
 
-/** Runs before a code or token is used, so that a wrong grant type consumes nothing. */
+/** Refuses a wrong grant type before a code or token is used, so that nothing is consumed. */
 function requireGrantType({ kind }: Client, form: URLSearchParams): keyof typeof GRANTS {
   const grantType = form.get('grant_type');
   if (!grantType) {

@@ -51,7 +51,7 @@ export const GRANTS = {
   client_credentials: issueMachineToken,
 } satisfies Readonly<Record<string, Grant>>;
 
-/** RFC 6749 §4.1.3, RFC 7636 §4.6. A refused code stays usable; a code used twice ends its authorization. */
+/** Exchanges a code (RFC 6749 §4.1.3). A refused code stays usable; a code used twice ends its authorization. */
 async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSearchParams, ctx: Context) {
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
@@ -147,7 +147,7 @@ async function requireActive(
   return parties.limit?.until ?? undefined;
 }
 
-/** RFC 7636 §4.1: 43 to 128 unreserved characters. */
+/** Matches 43 to 128 unreserved characters (RFC 7636 §4.1). */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
 function requireVerifier({ codeChallengeHash }: Authorization, verifier: string | null): void {

@@ -47,7 +47,7 @@ const isPreflight = (ctx: Context): boolean =>
 
 /** Base64url turns this into 4 kB. Proxies limit the headers of a response, often to 8 kB in total. */
 const MAX_JSON_BYTES = 3_072;
-/** The last element if organizations are left out. The API then introspects the token to get all of them. */
+/** The last element of a list that is cut. To get all organizations, the API introspects the token. */
 const MORE = JSON.stringify({ more: true });
 
 function inHeader(organizations: readonly object[]): string {

@@ -56,7 +56,7 @@ export interface ApplicationParts {
 
 export type Application = ReturnType<typeof createApplication>;
 
-/** Creates the provider, the pages and the host. Opens nothing. */
+/** Creates the provider, the pages and the host. Opens no store and no listener. */
 export function createApplication(parts: ApplicationParts) {
   const { settings, clock, log, database, store, registries } = parts;
   const { createAttemptLimit, metrics = createMetrics() } = parts;

@@ -31,16 +31,16 @@ const UNWRITTEN = 'refused sign-ins of the last minute could not be recorded';
 
 export type CommonRegistries = ReturnType<typeof createCommonRegistries>;
 
-/** Sends no query yet. The caller must close the registries. */
+/** Creates the registries without a query. The caller must close them. */
 export function createCommonRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
   readonly issuer: string;
-  /** A function, because a reload can change the name. */
+  /** Returns the name of the brand, which a reload can change. */
   readonly brandName: () => OwnText;
-  /** See `createClientRequests`. */
+  /** Called about clients with new problems (see `createClientRequests`). */
   readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;

@@ -35,7 +35,7 @@ export async function requireTables(database: OpenDatabase, { databaseUrl }: Des
   throw new NoDeployment(`the database ${placeOf(databaseUrl)}, which is empty`);
 }
 
-/** Names the issuer and the stores, without passwords. */
+/** Returns a text that names the issuer and the stores, without passwords. */
 export function describeDeployment({ issuer, storage }: Described): string {
   const { databaseUrl, dataDirectory, redisUrl } = storage;
   const database =

@@ -43,7 +43,7 @@ export async function keyFacts({ database, settings, ...given }: KeySources): Pr
   return { keys, nodes: await runningNodes(database, systemClock) };
 }
 
-/** Nodes refuse valid sessions or tokens now, because their keys differ. */
+/** A difference of keys, because of which nodes now refuse valid sessions or tokens. */
 export interface KeyProblem {
   readonly kind: KeyKind;
   readonly message: string;

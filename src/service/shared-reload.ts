@@ -13,7 +13,7 @@ import type { Database } from '../storage/queries.ts';
 import { latestReloadRequest, RELOAD_MESSAGE, requestReload } from '../storage/reload-requests.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** Longer than the pause between heartbeats, and longer than a node without heartbeats is still regarded as running. */
+/** In this time, every running node has a heartbeat, and a node without heartbeats is no longer regarded as running. */
 const MAX_WAIT_MS = 40_000;
 const POLL_PAUSE_MS = 250;
 
@@ -34,7 +34,7 @@ export function createSharedReload(parts: {
   let answer: ReloadAnswer = { request: 0 };
   let state: 'starting' | 'running' | 'stopped' = 'starting';
   let last: Promise<unknown> = Promise.resolve();
-  /** The settings in the latest log entry that need a restart, because each later reload finds them again. */
+  /** The settings that need a restart, as last logged, because each later reload finds them again. */
   let waiting = '';
 
   /** Runs reloads one after the other. */
@@ -135,7 +135,7 @@ export function createSharedReload(parts: {
       return { ...shown(taken), nodes: await outcomes(request) };
     },
 
-    /** Looks for a request that was made while this node started. */
+    /** Handles a reload request that was made while this node started. */
     async start(): Promise<void> {
       await checkRequests();
       state = 'running';

@@ -38,7 +38,7 @@ import type { CommonRegistries } from './common-registries.ts';
 
 export type SignInWiring = ReturnType<typeof wireSignIn>;
 
-/** Sends no requests to providers yet. */
+/** Creates the sign-in methods, and sends no requests to providers yet. */
 export function wireSignIn(parts: {
   readonly settings: Settings;
   readonly clock: Clock;

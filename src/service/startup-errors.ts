@@ -81,7 +81,7 @@ const REDIS: Store = { name: 'Redis', variable: 'REDIS_URL' };
 const credentials = ({ variable }: Store): string =>
   `correct the account and the password in ${variable}: ${PASSWORDS_IN_URLS}`;
 
-/** Remedies by a pattern for a driver's error, which matches code (SQLSTATE, system, TLS) and message. */
+/** Remedies for drivers' errors. A pattern is matched with an error's code (SQLSTATE, system, TLS) and message. */
 const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) => string, mayPass?: boolean])[] = [
   [/^28|WRONGPASS|NOAUTH|AUTH called|invalid (?:username-)?password|SASL/, credentials],
   [/^3D000/, ({ variable }) => `create the database, or correct its name at the end of ${variable}`],

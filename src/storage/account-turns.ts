@@ -1,4 +1,4 @@
-/** Queues the changes of an account so that they use at most one connection. */
+/** Queues the changes of an account so that they use at most one database connection. */
 import type { EventEmitter } from 'node:events';
 import { AccountBusy, CallerLeft } from '../base/refusal.ts';
 import type { Database, InTurn, Queries } from './queries.ts';
@@ -19,11 +19,11 @@ interface TurnLimits {
   readonly maxWaitingPerCaller?: number;
   readonly maxWaitMs?: number | undefined;
   /**
-   * True if the waiting requests would fail with the same error, and so are rejected. By default, true if a store does
-   * not answer.
+   * True if all waiting requests would fail with this error, and so are rejected. By default, true if a store does not
+   * answer.
    */
   readonly concernsAll?: (error: unknown) => boolean;
-  /** AccountBusy by default. */
+  /** Creates the error for a refused request; AccountBusy by default. */
   readonly refusal?: () => Error;
 }
 

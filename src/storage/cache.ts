@@ -67,10 +67,10 @@ interface Entry<Value extends Cacheable> {
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
-  /** Undefined for a miss, during the load, and if only the bytes are stored. */
+  /** The value as an object; undefined for a miss, during the load, and if only the bytes are stored. */
   value?: NonNullable<Value> | undefined;
   bytes?: Buffer;
-  /** 0 during the load. */
+  /** The size of the value; 0 while it is loading. */
   size: number;
 }
 
@@ -208,7 +208,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   };
 }
 
-/** Does not use `Buffer.from`, whose shared blocks stay in memory as long as any buffer in them. */
+/** Copies without `Buffer.from`, whose shared blocks stay in memory as long as any buffer in them. */
 function bytesOf(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
@@ -237,7 +237,7 @@ function createLruMap<Value extends Cacheable>(maxSize: number) {
     /** Also marks an existing entry as the most recently used. */
     set(key: string, entry: Entry<Value>): void {
       remove(key);
-      // One value that does not fit must not displace all others.
+      // A value that does not fit must not displace all other values.
       if (entry.size > maxSize) return;
       entries.set(key, entry);
       size += entry.size;

@@ -55,7 +55,7 @@ export interface ChangeFeed {
   onMessage(listener: (text: string) => void): void;
   /** Announces a change on this node only, before the database's notification arrives. */
   announce(topic: ChangeTopic, key: string): void;
-  /** Announces `everything`. For an operator who knows of a change that was not announced. */
+  /** Announces `everything`, for an operator who knows of a change that was not announced. */
   announceEverything(): void;
   close(): Promise<void>;
 }

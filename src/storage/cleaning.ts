@@ -54,8 +54,8 @@ export const expiryJob =
     deleteExpired(database, tables, new Date(clock() - keptMs), limit);
 
 /**
- * Like `expiryJob`, but uses the database's clock. For rows that make the service refuse a token or sign-in, because a
- * node with a wrong clock must not delete them.
+ * Like `expiryJob`, but uses the database's clock. Use it for rows that make the service refuse a token or sign-in,
+ * because a node with a wrong clock must not delete them.
  */
 export const refusalsExpiryJob =
   (database: Queries, tables: readonly ExpiringTable[]): CleaningJob =>
@@ -70,8 +70,8 @@ const DUE_FOR_VACUUM = `
   WHERE schemaname = 'public' AND n_dead_tup > 50 + 0.2 * n_live_tup`;
 
 /**
- * For the embedded database, which has no autovacuum: without this job, each refresh of an authorization would leave
- * space that is never used again.
+ * Returns a job for the embedded database, which has no autovacuum: without this job, each refresh of an authorization
+ * would leave space that is never used again.
  */
 export const vacuumJob =
   (database: Queries): CleaningJob =>
@@ -90,7 +90,7 @@ interface CleaningOutcomes {
 
 /** Starts now and repeats until stopped. A failed job is logged, and runs again in the next round. */
 export function startCleaning(parts: {
-  /** The key names what the job removes. */
+  /** The jobs by name. The name says what the job removes. */
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
   outcomes: CleaningOutcomes;
@@ -129,7 +129,7 @@ export function startCleaning(parts: {
   const { promise: first, resolve: firstIsOver } = Promise.withResolvers<void>();
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      // The jobs that finished early may have more to remove after a minute.
+      // Jobs that have removed everything may have more to remove after a minute.
       const next = performance.now() + ROUND_PAUSE_MS;
       await round(next);
       firstIsOver();

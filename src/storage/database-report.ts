@@ -15,7 +15,7 @@ export interface ForeignOwner {
   readonly isReadable: boolean;
 }
 
-/** Ignores tables of other programs in the same schema. */
+/** Returns the foreign owners of the tables with these names. Ignores tables of other programs in the same schema. */
 export const foreignOwners = (database: Queries, names: readonly string[]): Promise<ForeignOwner[]> =>
   // A role without the right to use the schema has no current schema.
   database.query(

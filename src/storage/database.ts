@@ -7,8 +7,8 @@ import type { Database, Queries } from './queries.ts';
 import { StorageUnavailable } from './storage-unavailable.ts';
 
 /**
- * The timeouts of one call. A request may need a connection and then an answer, and must end within 2 s even if the
- * server does not respond.
+ * The timeouts of one call. A request may wait for a connection and then for an answer, and must end within 2 s even if
+ * the server does not respond.
  */
 const CONNECT_TIMEOUT_MS = 700;
 const QUERY_TIMEOUT_MS = 900;
@@ -20,7 +20,7 @@ export interface DatabaseOptions {
   /** `own` for the service, `share` for an operator command, which may run at the same time. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
-  /** Multiplies the timeouts of a call. Only for callers that may wait longer than 2 s. */
+  /** Multiplies the timeouts of a call. Set it only for callers that may wait longer than 2 s. */
   readonly timeoutFactor?: number;
   /**
    * How long the server waits for the next statement of a transaction. By default the timeout of a statement; for the
@@ -65,7 +65,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
-    // Longer than the server's timeout, because the server's error says that only this statement took too long.
+    // Use a longer timeout than the server, because the server's error says that only this statement took too long.
     query_timeout: limit * 1.1,
     // Also set the limits on the server, where a statement of a disconnected client would keep its locks.
     ...(embedded ? {} : serverLimits(limit, options.maxIdleMs)),
@@ -85,7 +85,7 @@ export const placeOf = (url: string): string =>
     // Cut at the last @, because a password may contain an @ that is not encoded.
     .replace(/^.*@/s, '');
 
-/** For a process that stops or disappears inside a transaction, whose locks would block every other node. */
+/** Limits for a process that stops or disappears inside a transaction: its locks would block all other nodes. */
 const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
   statement_timeout: limit,
   lock_timeout: limit,
@@ -103,7 +103,7 @@ async function turnOffJit(client: pg.ClientBase, limit: number): Promise<void> {
   await client.query(query);
 }
 
-// Use a subquery, which is evaluated only once, so that its value can be searched in an index.
+// Use a subquery: it is evaluated only once, so PostgreSQL can search its value in an index.
 const timeByServer = (shift: number): string =>
   `(SELECT date_trunc('milliseconds', clock_timestamp()${shift === 0 ? '' : ` + interval '${shift} ms'`}))`;
 
@@ -223,7 +223,7 @@ function throwUnavailable(error: unknown): never {
 
 /**
  * True if a named statement no longer exists on the connection because a pooler discarded it, or has other columns
- * since a migration. It would always fail on this connection.
+ * since a migration. The statement would always fail on this connection.
  */
 const isOfLostPlan = (error: unknown): error is Error =>
   error instanceof pg.DatabaseError && ['26000', '0A000'].includes(error.code ?? '');

@@ -3,9 +3,9 @@ import type { Clock } from '../base/clock.ts';
 import { createCache } from './cache.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
-/** Maximum number of ended ids that are cached for an owner. With more, the answers for single ids are cached. */
+/** Maximum number of ended ids that are cached for an owner. If there are more, answers for single ids are cached. */
 const MAX_READ = 100;
-/** Maximum number of owners with more ids, and of cached answers for each of these owners. */
+/** Maximum number of owners with more than `MAX_READ` ids, and of cached answers for each of them. */
 const MAX_OWNERS = 100;
 const MAX_ASKED = 1_000;
 

@@ -72,7 +72,7 @@ export async function startHeartbeat(parts: {
   await last;
   const done = keepWriting();
   return {
-    /** Call this after a change of state, keys or settings. A failure is logged, and the next heartbeat tries again. */
+    /** Writes the row after a change of state, keys or settings. If that fails, the next heartbeat tries again. */
     beat: () => enqueue(beat),
     async stop(): Promise<void> {
       stopping.abort();

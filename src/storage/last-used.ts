@@ -84,7 +84,7 @@ function createUses({
   const written = new Set<UsedId>();
   let isClosing = false;
 
-  /** Returns the uses that could not be written. */
+  /** Writes the uses of these ids. Returns the uses that could not be written. */
   async function writeUses(uses: readonly UsedId[]): Promise<readonly UsedId[]> {
     for (let start = 0; start < uses.length; start += BATCH) {
       // Use the same order on every node, because two nodes that write the same rows must not deadlock.

@@ -35,7 +35,7 @@ export function measuredDatabase(database: OpenDatabase, observe: ObserveStore):
   };
 }
 
-/** Not async, so that the caller gets the same promise that the store returned. */
+/** This function is not async, so that the caller gets the same promise that the store returned. */
 function timed<Given extends Operation>(store: unknown, operation: Given, observe: ObserveOperation): Given {
   const measured = (...args: Parameters<Given>): Promise<unknown> => {
     const start = performance.now();

@@ -13,23 +13,23 @@ const TABLE = 'gatehouse_migrations';
 const FIRST = '0001_schema';
 /** Migrations use a connection without a query timeout, because a migration may rewrite a table. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Short, because all readers of a table must wait while a migration waits for the lock of the table. */
+/** The timeout is short: while a migration waits for the lock of a table, all readers of the table must wait. */
 const LOCK_TIMEOUT_MS = 300;
 /** PostgreSQL cancels an autovacuum only for a session that waits longer than deadlock_timeout, 1 s. */
 const VACUUM_LOCK_TIMEOUT_MS = 1_500;
-/** Only one of this many attempts waits for `VACUUM_LOCK_TIMEOUT_MS`, because readers fail meanwhile. */
+/** Of this many attempts, only one waits for `VACUUM_LOCK_TIMEOUT_MS`, because readers fail during that wait. */
 const ATTEMPTS_PER_LONG_ONE = 4;
 const LOCK_PAUSE_MS = 2_000;
 const WATCH_INTERVAL_MS = 100;
 const LOCK_NOT_AVAILABLE = '55P03';
-/** Long, because the embedded database accepts no connection while another process migrates it. */
+/** The timeout is long: the embedded database accepts no connection while another process migrates it. */
 const EMBEDDED_CONNECT_TIMEOUT_MS = 60_000;
 
 /**
  * Applies missing migrations in order, each file in its own transaction, under an advisory lock: if several nodes start
  * at once, one migrates and the others wait. On the embedded database this lock has no effect, because all connections
- * share one session. There, one transaction blocks the others instead. If another session, such as a backup, has a lock
- * that a migration needs, the migration is tried again until that session ends.
+ * share one session. On the embedded database, one transaction blocks the others instead. If another session, such as a
+ * backup, has a lock that a migration needs, the migration is tried again until that session ends.
  *
  * @param events.onMigration called when a migration begins
  * @param events.onWait called with the session for which a migration waits
@@ -93,7 +93,7 @@ export async function migrate(
   }
 }
 
-/** Also returns true if the query fails. */
+/** Returns true if this role may create tables, and also if the query fails. */
 async function mayCreateTables(client: pg.Client): Promise<boolean> {
   const asked = client.query<{ may: boolean }>("SELECT has_schema_privilege(current_schema(), 'CREATE') AS may");
   const [row] = await asked.then(({ rows }) => rows).catch(() => []);

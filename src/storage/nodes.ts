@@ -15,9 +15,9 @@ export type NodeState = 'starting' | 'ready' | 'not_ready' | 'leaving';
 /** Values that should be the same on all nodes of a deployment, and values that limit a node's load. */
 export interface RunsWith {
   readonly version: string;
-  /** By name in the settings file. Long values are fingerprints, and secrets are absent. */
+  /** Settings, by name. Long values are replaced by fingerprints, and secrets are absent. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The id in the node's Redis. It is `none` without Redis, and absent if Redis did not return an id. */
+  /** The id that the node's Redis stores. It is `none` without Redis, and absent if Redis did not return an id. */
   readonly redis?: string;
   /** The maximum number of the node's connections to the database, without the one for notifications. */
   readonly databaseConnections: number;
@@ -39,7 +39,7 @@ export interface NodeDescription {
   readonly runsWith: RunsWith;
 }
 
-/** Fingerprints; the current key comes first. */
+/** The fingerprints of a node's keys; the current key comes first. */
 export interface NodeKeys {
   readonly node: string;
   readonly cookieKeys: readonly string[];
@@ -88,7 +88,7 @@ export const runningNodes = (database: Queries, clock: Clock): Promise<NodeKeys[
     [new Date(clock() - FROZEN_FOR_MS)],
   );
 
-/** `aheadMs` is relative to the database's clock, and negative for a clock that is behind. */
+/** `aheadMs`: by how much the clock of a node is ahead of the database's; negative if it is behind. */
 export const nodeClocks = (database: Queries): Promise<{ readonly node: string; readonly aheadMs: number }[]> =>
   database.query(
     `SELECT node, (extract(epoch FROM seen_at - noted_at) * 1000)::float8 AS "aheadMs" FROM node_keys
@@ -96,7 +96,7 @@ export const nodeClocks = (database: Queries): Promise<{ readonly node: string; 
     [FROZEN_FOR_MS],
   );
 
-/** Times are by the database's clock. */
+/** A node in the list. Its times are by the database's clock. */
 export interface ListedNode {
   readonly node: string;
   /** `silent` means that heartbeats stopped without a shutdown. */

@@ -27,7 +27,7 @@ export class UnsafeRedis extends Error {
 
 interface OpenTokenStore {
   readonly store: TokenStore;
-  /** The rate limits that all nodes share. They are counted in the token store. */
+  /** The rate limits that all nodes share. Attempts are counted in the token store. */
   readonly limits: SharedLimits;
   /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
   readonly time?: () => Promise<number>;

@@ -1,11 +1,11 @@
-/** Reads lists in pages. The database filters the items, and counts those after the page. */
+/** Reads lists in pages. The database filters the items, and counts the items after the page. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
 export interface PageRequest {
-  /** Only items with this text in a cell, in any letter case. */
+  /** If present, the page has only items with this text in a cell, in any letter case. */
   readonly match?: string | undefined;
-  /** Only items after the item with this id. */
+  /** If present, the page begins after the item with this id. */
   readonly after?: string | undefined;
   readonly limit?: number | undefined;
 }
@@ -16,7 +16,7 @@ export interface Page<Item> {
   readonly more: number;
 }
 
-/** At most this many items after a page are counted, because they must be read. */
+/** At most this many items after a page are counted, because the database must read each counted item. */
 export const MAX_MORE = 1_000;
 
 /** How many items one statement compares with a filter: a list has any length, but a statement has a timeout. */

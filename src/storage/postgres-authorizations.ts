@@ -58,8 +58,8 @@ const EXCHANGE = `
 
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
-// After the client is renewed, one older refresh token of an authorization is accepted, whichever it is; others count as
-// its retries.
+// After the client is renewed, the first presented refresh token of an authorization is accepted, even an older one;
+// then other older ones count as its retries.
 const isFirst = 'a.client_generation < $6::integer';
 const isCurrent = `(${isFirst} OR a.rotation <= $4::integer)`;
 const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)

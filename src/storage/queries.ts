@@ -58,7 +58,7 @@ export function createParameters() {
 
 /**
  * SQL for a generation that is higher than all generations that were lost when a backup was restored, even repeatedly.
- * It is the clock in seconds, which other ends do not overtake, because each of them adds 1.
+ * It is the clock in seconds. Other ends do not overtake it, because each of them only adds 1.
  */
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;
@@ -77,7 +77,7 @@ type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifeti
  * Raises a number, or a time, that is never lowered.
  *
  * @param to SQL for the new value, which may use the column
- * @throws Refusal `numbers_lost` if the row is missing, because nothing would end
+ * @throws Refusal `numbers_lost` if the row is missing, because then the value would not rise
  */
 export async function raise(
   queries: Pick<Queries, 'query'>,

@@ -1,4 +1,4 @@
-/** Rate limits that all nodes share. They are counted in Redis or PostgreSQL. */
+/** Rate limits that all nodes share. Attempts are counted in Redis or PostgreSQL. */
 import type { Cluster, Redis } from 'ioredis';
 import {
   type RateLimiterAbstract,
@@ -16,7 +16,7 @@ import { reply } from './redis/redis.ts';
 
 export interface SharedLimits {
   readonly createAttemptLimit: CreateAttemptLimit;
-  /** Deletes windows that have ended. Does nothing if the store deletes them itself. */
+  /** Deletes the counts of windows that have ended. Does nothing if the store deletes them itself. */
   readonly removeExpired: CleaningJob;
 }
 

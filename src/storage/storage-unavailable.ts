@@ -45,7 +45,7 @@ const isOurLimit = (cause: unknown): boolean =>
     cause.code === STOPPED_INSIDE ||
     (cause.code === '57014' && !cause.message.includes('user request')));
 
-/** An AggregateError, for a host with several addresses, has no message, so join its reasons. */
+/** The AggregateError for a host with several addresses has no message, so this joins the reasons in it. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(reasonOf).join(', ');
   return cause instanceof Error ? cause.message : String(cause);

@@ -38,7 +38,7 @@ export interface AuthorizationRecord extends AuthorizationFacts {
   readonly rotatedAt: number;
   /** True once an access token of `rotation` was used, which proves that the client received the response. */
   readonly isConfirmed: boolean;
-  /** Until when the code, and later the current refresh token, can be used, in seconds since the epoch. */
+  /** The time until which the code, and later the current refresh token, can be used, in seconds since the epoch. */
   readonly usableUntil: number;
   /** The client's generation at the approval, or at the first refresh after a renewal of the client. */
   readonly clientGeneration: number;
@@ -106,7 +106,7 @@ export interface AuthorizationStore {
     },
   ): Promise<Issue>;
 
-  /** Records that the client has received the tokens of this rotation. Does nothing if it is not the current one. */
+  /** Records that the client has received the tokens of this rotation. Does nothing for any other rotation. */
   confirmRotation(id: string, rotation: number): Promise<void>;
 
   /** @returns true if the authorization existed. Of several concurrent callers, only one gets true. */
@@ -117,12 +117,12 @@ export interface AuthorizationStore {
  * Every implementation guarantees:
  * - Identifiers are stored only as hashes. An identifier outside `[A-Za-z0-9_-]{16,128}` is not looked up.
  * - An expired record is never returned, even if the store's own clock is wrong.
- * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more to say why nothing was issued.
- *   In Redis a session and its uid are two steps.
+ * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more round trips to find out why
+ * nothing was issued. In Redis a session and its uid are two steps.
  * - The store's clock decides about authorizations, so that nodes with different clocks never take an honest retry for
- *   a replay.
+ * a replay.
  * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes it from the step of
- *   another caller.
+ * another caller.
  * - A store that does not answer, or cannot store what it was given, throws StorageUnavailable.
  */
 export interface TokenStore extends AuthorizationStore {

@@ -128,7 +128,7 @@ function speaksForService(name: string): boolean {
   });
 }
 
-/** Shorter names are ignored, because other names contain them by chance, as “Togo App” contains “to” and “Go”. */
+/** Names shorter than this are ignored: others contain them by chance, as “Togo App” contains “to” and “Go”. */
 const SHORTEST_WITH_VARIANTS = 4;
 
 /** Returns a test that is true for the look of a name to which `name` only adds numbers and generic words. */

@@ -134,7 +134,7 @@ const IN_UTC = { date: { medium: { timeZone: 'UTC' } } };
 /** The value of `TYPE.literal` in the ICU message parser. */
 const LITERAL = 0;
 
-/** Returns placeholders that have the name of a tag, and tags without a tag's name: both are values of the message. */
+/** Returns placeholders that have the name of a known tag, and unknown tags. A message must have neither. */
 const forbiddenIn = (slots: readonly string[]): string[] =>
   slots.filter((slot) => TAGS.some((tag) => tag === slot.slice(1, -1)) !== slot.startsWith('<'));
 

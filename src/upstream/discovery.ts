@@ -10,7 +10,7 @@ import { isAddress, resolveEndpoint } from './internal-networks.ts';
 const CACHE_MS = 3_600_000;
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 
-/** Only asymmetric algorithms, with which only the provider can create the signature. */
+/** All of these algorithms are asymmetric, so that only the provider can create a signature. */
 export const ALGORITHMS: readonly string[] = [
   'RS256',
   'RS384',

@@ -2,7 +2,7 @@
 import { AnswerRefused, fetchAnswer, type OutgoingRequest } from '../base/outgoing-requests.ts';
 import { isAddress, lookupFor, resolveEndpoint } from './internal-networks.ts';
 
-/** Short, because a user waits for the answer. */
+/** The time limit is short, because a user waits for the answer. */
 export const TIME_LIMIT_SECONDS = 5;
 /** Discovery documents and key sets are only a few kilobytes long. */
 const LIMITS = { timeoutMs: TIME_LIMIT_SECONDS * 1000, maxBytes: 256 * 1024 };

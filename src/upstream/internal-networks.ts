@@ -41,7 +41,7 @@ const internalNetworkOf = (address: string): InternalNetwork | undefined =>
 
 /**
  * Resolves the host of an endpoint. Omits addresses in an internal network, unless the issuer itself has an address in
- * that network, because the operator has then chosen a provider there.
+ * that network, because the operator has then chosen a provider in this network.
  *
  * @param hostname as in a URL: a name, an IPv4 address, or an IPv6 address in brackets
  * @throws InternalAddress if no address remains

@@ -81,7 +81,7 @@ export const newFlow = (
   asksWho,
 });
 
-/** Sends no request to the provider yet. */
+/** Creating the client sends no request to the provider. */
 export function createUpstreamProvider({
   issuer,
   settings,
@@ -226,7 +226,7 @@ function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: 
   }
 }
 
-/** Returns whole seconds, and now instead of a future time, with which a sign-in would stay recent too long. */
+/** Returns whole seconds. Replaces a future time by `now`, or the sign-in would stay recent too long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.floor(Math.min(at, now)) : undefined;
 

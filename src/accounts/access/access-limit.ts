@@ -2,7 +2,7 @@
 import type { Organization } from './reach.ts';
 
 export interface AccessLimit {
-  /** Ids of organizations (with all their warehouses) and of warehouses. Null for all that the user can ever access. */
+  /** Ids of organizations (with all their warehouses) and of warehouses. Null if the access is not limited to them. */
   readonly places: readonly string[] | null;
   /** True if the client or key has only the role `viewer` and the right `read`. */
   readonly isReadOnly: boolean;
@@ -64,7 +64,7 @@ function organizationsWithin(
   });
 }
 
-/** Omits organizations of which no warehouse remains, as if a limit named all other warehouses. */
+/** Leaves out the warehouses `left`, and organizations of which no warehouse remains. */
 export function withoutWarehouses(
   organizations: readonly Organization[],
   left: ReadonlySet<string>,

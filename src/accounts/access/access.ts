@@ -192,7 +192,7 @@ function within(
   return limit ? limitAccess(admitted, limit) : admitted;
 }
 
-/** Returns the organizations that admit the client (or API key: no `decisions`), without blocked warehouses. */
+/** Returns organizations that admit the client, without blocked warehouses. `decisions` is absent for an API key. */
 function admittedBy(
   organizations: readonly Organization[],
   policies: OrganizationPolicies,

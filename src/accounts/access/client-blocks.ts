@@ -50,7 +50,7 @@ export function createClientBlocks(parts: {
     },
   });
 
-  /** Returns decisions, keyed by client id. Without `organizationIds`, a client may have thousands of them. */
+  /** Returns decisions, keyed by client id. Without `organizationIds`, a client may have thousands of decisions. */
   async function decisionsOf(
     clientIds: readonly string[],
     organizationIds?: readonly string[],
@@ -78,7 +78,7 @@ export function createClientBlocks(parts: {
   }
 
   return {
-    /** Returns the block if it is new. */
+    /** Blocks the client in the organization. Returns one row if the block is new. */
     block: (
       tx: Queries,
       organizationId: string,
@@ -120,7 +120,7 @@ export function createClientBlocks(parts: {
         [organizationId, clientId],
       ),
 
-    /** Blocks the client in this warehouse, not the owner's other clients. Returns the block if it is new. */
+    /** Blocks the client in this warehouse, but not the owner's other clients. Returns one row if the block is new. */
     blockIn: (
       tx: Queries,
       organizationId: string,
@@ -129,7 +129,7 @@ export function createClientBlocks(parts: {
       { at, by }: { readonly at: Date; readonly by: string | undefined },
     ): Promise<unknown[]> =>
       tx.query(
-        // The lock waits for a move of the warehouse in progress. A later move waits for this block, and then sees it.
+        // The lock waits for a move of the warehouse in progress. A later move waits for this lock, and sees the block.
         `WITH own AS (SELECT id FROM warehouses
             WHERE id = $2 AND organization_id = $1 AND ended_at IS NULL FOR KEY SHARE)
           INSERT INTO barred_in_warehouses (warehouse_id, client_id, barred_at, barred_by)
@@ -237,7 +237,7 @@ interface BlockedRedirects {
   readonly by: string | null;
 }
 
-/** Returns hosts (without ports) and private-use schemes. Omits loopback hosts, common to all, if there are others. */
+/** Returns hosts (without ports) and private-use schemes. Omits loopback hosts if there are other hosts. */
 function hostsOf(uris: readonly string[]): readonly string[] {
   const hosts = uris.map((uri) => {
     const { protocol, hostname } = new URL(uri);

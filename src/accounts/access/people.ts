@@ -18,7 +18,7 @@ export interface Person {
   readonly ended: readonly string[] | undefined;
 }
 
-/** The generation is explained in authorizations/connections.ts. The last element is absent without a limit. */
+/** For the generation, see authorizations/connections.ts. `limit` is absent if the connection has no limit. */
 export type PersonConnection = readonly [clientId: string, generation: number, limit?: ConnectionLimit];
 
 export type People = ReturnType<typeof createPeople>;
@@ -79,7 +79,7 @@ export function createPeople(parts: PeopleParts) {
       // Read again: the returned user may come from a read that began before this call.
       return cache.get(id, () => read(id), isUsable);
     },
-    /** Reads a row with an `"accountId"` and that user by one query. @param fromJson gets the row with times as text */
+    /** Reads a row with an `"accountId"` and the user with this id by one query. @param fromJson gets times as text */
     async findWith<Row>(select: string, value: string, fromJson: (row: Row) => Row) {
       const keep = cache.beginRead();
       const [row] = await database.query<PersonRow & { readonly found: Row }>(

@@ -8,7 +8,7 @@ import { isAway } from '../../storage/storage-unavailable.ts';
 import { hasActiveSession } from '../account.ts';
 import type { Action, Details } from './activity-words.ts';
 
-/** Where a request came from. Absent if an operator acted. */
+/** The network address, browser and session of a request. Absent if an operator acted. */
 export interface Origin {
   readonly address: string;
   readonly browser: string;
@@ -27,7 +27,7 @@ export interface NewActivity {
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
-  /** The operator whose command a running service has carried out. Other commands set `parts.by` instead. */
+  /** The operator whose command a running service has carried out. Other commands pass `by` to `createActivity`. */
   readonly by?: OperatedBy | undefined;
 }
 
@@ -46,7 +46,7 @@ interface ActivityPage {
   readonly limit: number;
   readonly before?: number;
   readonly actions?: readonly Action[] | undefined;
-  /** Only records with this text, in any letter case, in their details, or from this address. */
+  /** Selects records whose details contain this text, in any letter case, or whose address is this text. */
   readonly text?: string | undefined;
 }
 
@@ -66,7 +66,7 @@ export interface ActivityRow extends RowOf<Omit<ActivityRecord, 'id' | 'origin' 
 export function createActivity(parts: {
   readonly database: Queries;
   readonly clock: Clock;
-  /** Recorded with every action of an operator; absent in the service. */
+  /** The operator who runs this command, recorded with every action of it; absent in the service. */
   readonly by?: OperatedBy;
 }) {
   const { database, clock, by } = parts;
@@ -80,7 +80,7 @@ export function createActivity(parts: {
     if (!(await insert(entry, tx))) throw new SessionEnded();
   }
 
-  /** Returns false if the session has ended. @param late true: also if the account has been deleted meanwhile */
+  /** Returns false if the session has ended. @param late true: also returns false if the account was deleted */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,
@@ -159,7 +159,7 @@ export function createActivity(parts: {
       if (errors.length > 0) throw errors[0];
     },
 
-    /** Records many actions. Unlike `record`, does not check the session of `origin`, which applies to all of them. */
+    /** Records many actions. All have the same `origin`. Unlike `record`, does not check its session. */
     async recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries, origin?: Origin): Promise<void> {
       if (entries.length === 0) return;
       await tx.query(

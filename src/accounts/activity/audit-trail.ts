@@ -79,7 +79,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
  */
 const beginGeneration = (database: Database): Promise<void> =>
   database.transaction(async (tx) => {
-    // Shorter than the timeout of a query, because every writer waits for this lock. The next reader tries again.
+    // Keep this timeout below that of a query: all writers wait until the lock is granted. The next reader tries again.
     await tx.query("SET LOCAL lock_timeout = '500ms'");
     // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
     await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');

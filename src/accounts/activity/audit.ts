@@ -20,11 +20,11 @@ export interface AuditQuestion {
   readonly action?: ActivityRecord['action'] | undefined;
   readonly actor?: ActivityRecord['actor'] | undefined;
   readonly requestId?: string | undefined;
-  /** An action that ended something, and details that the record must have. Of a list, it must have some values. */
+  /** An action that ended something, and details that the record contains. A list may contain further values. */
   readonly end?: { readonly action: (typeof ENDS)[number]; readonly details: Details } | undefined;
   readonly importId?: string | undefined;
   readonly since?: Date | undefined;
-  /** Exclusive. */
+  /** Records of this time or later are left out. */
   readonly until?: Date | undefined;
   readonly before?: number | undefined;
   readonly limit: number;
@@ -119,8 +119,8 @@ const lastBefore = (time: string): string =>
   `(SELECT id FROM activity WHERE at < ${time}::timestamptz ORDER BY at DESC LIMIT 1)`;
 
 /**
- * Selects the range of ids for a range of times. Later entries have higher ids, but not exactly, because several nodes
- * write at once. The range is therefore 1,000 ids longer at both ends.
+ * Selects the range of ids for a range of times. Later entries usually have higher ids, but not always, because several
+ * nodes write at once. The range is therefore extended by 1,000 ids at both ends.
  */
 const IDS = `SELECT greatest(coalesce(${lastBefore('$1')}, 0) - 1000,
       (SELECT min(id) FROM activity))::float8 AS first,

@@ -78,7 +78,7 @@ export function lifetimesWithin(maxDays: number): readonly number[] {
 }
 
 const DAY_MS = 86_400_000;
-/** In code points. Shorter than other names, because a list shows each key in one row. */
+/** Maximum in code points. Other names may be longer, but a list shows each key in one row. */
 const MAX_NAME_LENGTH = 100;
 
 export function createApiKeyCreation(parts: {

@@ -75,8 +75,8 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   return {
     /** Records a sign-in. The first sign-in with an imported link deletes the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // One statement reads the account in the state that still has the link: removing a link ends the account's
-      // sessions.
+      // Use one statement, so that the account is read as it was before a parallel removal of the link, which ends the
+      // account's sessions.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3
@@ -115,7 +115,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
       return known.length > 0 ? 'known' : 'taken';
     },
 
-    /** Oldest first. */
+    /** The result is sorted, oldest first. */
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
     listMethods: (providers: readonly KnownProvider[]): MethodsOfKind => ({

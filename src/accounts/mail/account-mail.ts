@@ -100,7 +100,7 @@ const accountFact = ({ email }: Recipient, issuer: string): Fact => [
 
 const switchOff = (issuer: string) => ({ small: message('mail.switch-off', { url: `${issuer}${PATHS.security}` }) });
 
-/** See `Leak` of authorizations/leaked-values.ts. */
+/** Like `Leak` in authorizations/leaked-values.ts. */
 interface MailedLeak {
   readonly kind: SecretKind;
   readonly accountId?: string | undefined;
@@ -117,7 +117,7 @@ export function leakMail(
 ): Letter {
   const [what, button, path] = LEAKS[kind];
   const refused = refusedFrom ? { iso: refusedFrom.toISOString() } : '';
-  // Attackers may choose the place. The brackets prevent mail programs from making it a link.
+  // An attacker may have chosen the text of this place. The brackets prevent mail programs from making a link of it.
   const place = foundAt.replace(/[.:@]/g, '[$&]') || message('mail.place-unknown');
   return letter(
     to,
@@ -186,7 +186,7 @@ const PATHS = {
   secrets: '/profile/oauth-clients',
 } as const;
 
-/** For each mail, the page that its button opens. */
+/** The page that the button of each mail opens. */
 const NOTICES = {
   recovered: 'sign-in',
   method_added: 'security',

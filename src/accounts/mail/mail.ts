@@ -55,7 +55,7 @@ function withAsciiDomain(address: string): string {
   return address.slice(0, at) + (domainToASCII(domain) || domain);
 }
 
-/** Logs in as for a mail, but sends none. @throws nodemailer's Error, whose `code` names the failed step */
+/** Logs in to the mail server, but sends no mail. @throws nodemailer's Error, whose `code` names the failed step */
 export async function checkMailServer({ smtpUrl }: MailSettings): Promise<void> {
   const transport = await createTransporter(new URL(smtpUrl));
   await transport.verify();
@@ -82,7 +82,7 @@ interface MailOutcomes {
 
 /** Maximum number of mails in progress, because each needs memory and a connection. Others are dropped. */
 const MAX_AT_ONCE = 100;
-/** How many of these mails requests without a session may cause, so that they cannot displace the notices to users. */
+/** Requests without a session cause no mail while this many are in progress, so as not to displace notices. */
 const MAX_ASKED_AT_ONCE = 50;
 
 /** Sends mail in the background. No request waits for it or fails with it. */

@@ -15,7 +15,7 @@ export interface FoundPlace extends Place {
   readonly organization: { readonly id: string; readonly name: string };
 }
 
-/** `withEnded` finds a place whose deletion has begun. @throws Refusal `organization_unknown`, `warehouse_unknown` */
+/** `withEnded` also finds a place that is being deleted. @throws Refusal `organization_unknown`, `warehouse_unknown` */
 export async function findPlace(
   queries: Queries,
   kind: PlaceKind,

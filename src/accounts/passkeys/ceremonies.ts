@@ -108,7 +108,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
       refusing(async () => {
         const response = json as AuthenticationResponseJSON;
         const { userHandle } = response.response;
-        // Web Authentication §7.2, step 6.
+        // Web Authentication §7.2, step 6: the passkey must belong to this account.
         if (userHandle && userHandle !== handle) throw new AnswerRefused('the passkey belongs to another account');
         const { verifyAuthenticationResponse } = await import('@simplewebauthn/server');
         const { verified, authenticationInfo } = await verifyAuthenticationResponse({

@@ -12,7 +12,7 @@ import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey
 /** A challenge that a browser has answered. It may be answered only once. */
 interface Challenge {
   readonly text: string;
-  /** How long the used challenge must be stored: until it has expired itself. */
+  /** For how many seconds the use of the challenge is stored: until the challenge has expired. */
   readonly seconds: number;
 }
 
@@ -197,7 +197,7 @@ export function createPasskeys(parts: {
         return true;
       }),
 
-    /** See sign-in-methods.ts. @param isOn true if the settings allow sign-ins with passkeys */
+    /** The passkeys as sign-in methods. @param isOn true if the settings allow sign-ins with passkeys */
     listMethods: (isOn: boolean): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await of(accountId, tx)).map(({ id, name, createdAt, lastUsedAt }) => ({

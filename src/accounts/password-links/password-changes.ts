@@ -17,7 +17,7 @@ export interface Recovered {
 /** What the user of a one-time link may choose to end, besides replacing the password. */
 export interface RecoveryStep {
   readonly methods: readonly string[];
-  /** Runs in the transaction in which the link is used. If a signed-in user acts, there is no link and no purpose. */
+  /** Runs in the transaction of the change. If a signed-in user acts, no link is used, and the purpose is absent. */
   readonly run: InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
 }
 
@@ -32,7 +32,7 @@ interface Change {
   readonly inTransaction: InTransaction<Account> | undefined;
 }
 
-/** Each change ends every browser session of the account and deletes its links. */
+/** Each change ends every browser session of the account and deletes the one-time links of the account. */
 export function createPasswordChanges(parts: {
   readonly accounts: Pick<AccountRegistry, 'forget'> & { readonly changeMethods: MethodChange };
   readonly links: PasswordLinks;

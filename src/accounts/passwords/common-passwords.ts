@@ -2,7 +2,7 @@
 
 /** About 50,000 leaked passwords. Most are too short to be set, but users lengthen them, for example by repetition. */
 let leaked: ReadonlySet<string> | undefined;
-/** Not a secret, because the first start prints it. */
+/** The demo password is no secret, because the first start prints it. */
 export const DEMO_PASSWORD = 'gatehouse-demo';
 const SERVICE_NAME = 'gatehouse';
 /** A password that repeats a text shorter than this is as weak as a short password. */

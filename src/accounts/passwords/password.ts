@@ -4,7 +4,7 @@ import { type Problem, Refusal } from '../../base/refusal.ts';
 import { isCommonPassword } from './common-passwords.ts';
 import { inTurn, type PasswordTurn } from './work.ts';
 
-/** In code points, which is how users count characters. */
+/** The length is counted in code points, as users count characters. */
 const MIN_PASSWORD_LENGTH = 12;
 const MAX_PASSWORD_LENGTH = 256;
 
@@ -41,7 +41,7 @@ export async function refusePassword(password: string, owner: PasswordOwner): Pr
   throw new Refusal('password_refused', 'This password cannot be set.', remedy, { problems });
 }
 
-/** The hash contains its parameters. If the cost is raised, `verifyPassword` replaces it. @throws TooManyPasswords */
+/** The hash contains its parameters. If the cost rises, `verifyPassword` replaces the hash. @throws TooManyPasswords */
 export function hashPassword(password: string, turn: PasswordTurn): Promise<string> {
   return inTurn(turn, () => hash(normalized(password), COST));
 }

@@ -73,7 +73,7 @@ interface Line {
  */
 export function createTurns(limits: {
   readonly atOnce: number;
-  /** Per queue. */
+  /** Maximum number of waiting requests per queue. */
   readonly maxWaiting: number;
 }): TakeTurn {
   const emptyLine = (): Line => ({ waiting: [], round: 0, served: new Map() });

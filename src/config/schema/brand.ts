@@ -8,7 +8,7 @@ import { reloadable, section } from './setting.ts';
 
 /** The languages of the pages. */
 const LANGUAGES = ['en', 'de'];
-/** No control characters, and none that change the direction of the text around it. */
+/** False for a line with control characters, or with characters that change the direction of the text around it. */
 const isLine = (line: string): boolean => /^[^\p{C}]{1,60}$/u.test(line) && /\S/.test(line);
 const LINE = 'a text of 1 to 60 visible characters';
 

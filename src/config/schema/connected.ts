@@ -117,7 +117,7 @@ export const mail = section('How mail is sent.', {
   ),
 });
 
-/** `smtp://` (STARTTLS if the server offers it) or `smtps://`, one server, login optional. */
+/** True for `smtp://` (STARTTLS if the server offers it) or `smtps://` with one server and an optional login. */
 function isSmtpUrl(url: string): boolean {
   const form = /^smtps?:\/\/[^/?#]+\/?$/;
   return form.test(url) && URL.canParse(url) && isDecodable(url) && hasHost(url);
@@ -125,7 +125,7 @@ function isSmtpUrl(url: string): boolean {
 
 const ORGANIZATION = { accepts: 'an organization id', example: 'an id from `organizations list`' };
 
-/** What `isPageUrl` accepts. */
+/** Describes what `isPageUrl` accepts, for messages. */
 export const PAGE_URL = 'an https URL (http on a loopback host) without a login';
 
 /** The GraphQL API that the tokens are for, as shown to developers of clients. */

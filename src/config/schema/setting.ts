@@ -11,7 +11,7 @@ interface Facts {
   readonly isPerNode?: boolean;
   /** The environment variable that overrides the file. */
   readonly variable?: string;
-  /** Hides refused values, and allows the value of the variable to be in a file (`…_FILE`). */
+  /** True to hide refused values, and to allow the value of the variable to be in a file (`…_FILE`). */
   readonly mayHoldPassword?: boolean;
   /** Sentences about the setting's purpose, for the docs, editors and config/gatehouse.yaml. */
   readonly about: string;

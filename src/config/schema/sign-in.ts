@@ -12,7 +12,7 @@ const RESERVED = ['password', 'passkey', 'link'];
 /** The characters of a scope (RFC 6749 §3.3). */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
-/** What a provider may return. Blanks separate `acr_values` (OpenID Connect Core §3.1.2.1). */
+/** A value that a provider may return; blanks separate several (OpenID Connect Core §3.1.2.1). */
 const isPlain = (value: string): boolean => /^[\x21-\x7e]{1,255}$/.test(value);
 
 const authenticationContexts = () =>

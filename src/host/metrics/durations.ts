@@ -3,12 +3,12 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 
 /**
  * Called for every request of the public listener.
- * @param route the pattern, such as `/profile/oauth-clients/:id`. With the path, each path that a caller invents would
- *   be a new series.
+ * @param route the pattern, such as `/profile/oauth-clients/:id`. If it were the path, each path that a caller invents
+ * would be a new series.
  */
 export type ObserveRequest = (route: string, method: string, status: number, seconds: number) => void;
 
-/** In seconds. The shortest is an introspection from the cache, the longest the timeout of a store. */
+/** In seconds. The shortest requests are introspections from the cache; the longest wait for the timeout of a store. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS'];
 

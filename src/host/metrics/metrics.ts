@@ -18,7 +18,7 @@ export function createMetrics() {
     outcomes: { ...createOutcomeMetrics(registry), ...createReloadMetrics(registry) },
     /** Adds the metrics that are read at each scrape. Call this only once. */
     watch: (state: WatchedState): void => registerState(registry, state),
-    /** In the text format of Prometheus. */
+    /** Returns the metrics in the text format of Prometheus. */
     text: async (): Promise<{ contentType: string; text: string }> => ({
       contentType: registry.contentType,
       text: await registry.metrics(),
@@ -68,9 +68,9 @@ function registerBuild(registry: Registry): void {
 }
 
 interface WatchedState {
-  /** Cached for one second. */
+  /** Returns the states of the stores, cached for one second. */
   readonly stores: () => Promise<StoreStates>;
-  /** Of the PostgreSQL pool. */
+  /** Counts the connections of the PostgreSQL pool, and the queries that wait for one. */
   readonly connections: () => { used: number; idle: number; waiting: number };
   readonly isFeedLive: () => boolean;
   /** The time of the latest successful import; undefined if no import has succeeded yet. */
@@ -99,7 +99,7 @@ function registerState(registry: Registry, state: WatchedState): void {
       this.set(state.connections().waiting);
     },
   });
-  // Register this gauge after the connections, because its probe of the stores uses connections.
+  // Register this gauge after that of the connections, because its probe of the stores uses connections.
   new Gauge({
     name: 'gatehouse_store_up',
     help: 'Whether the store accepts writes (1) or is unavailable (0), checked at each scrape.',

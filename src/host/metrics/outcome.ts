@@ -8,7 +8,7 @@ import type { ProviderOutcomes } from '../../provider/outcomes.ts';
 export interface Outcomes extends ProviderOutcomes, PasswordOutcomes, UpstreamOutcomes {
   /** A mail with a password link. `dropped` means that no attempt was made to send it. */
   mailed(outcome: 'sent' | 'failed' | 'dropped'): void;
-  /** A valid value was found in public and was ended. */
+  /** A valid value was found in public. It is revoked at once, or, for a client secret, after `leaks.secret_grace`. */
   valueLeaked(kind: string): void;
   cleaned(job: string, removed: number): void;
   cleaningFailed(job: string): void;
@@ -158,7 +158,7 @@ export function createReloadMetrics(registry: Registry) {
   });
   isTaken.set(1);
   return {
-    /** @param isTakenOver false if the settings were refused */
+    /** @param isTakenOver false if the reload refused the settings */
     settingsReloaded: (isTakenOver: boolean): void => isTaken.set(isTakenOver ? 1 : 0),
   };
 }

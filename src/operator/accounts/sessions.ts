@@ -91,7 +91,7 @@ async function sessionsOf(registries: Registries, account: Account): Promise<rea
   });
 }
 
-/** Returns those of the sessions that the token store still has, by `uid`. */
+/** Returns, by `uid`, the sessions that the token store still has. */
 export const activeAmong = async (
   { tokenStore, settings }: Registries,
   sessions: readonly Pick<StartedSession, 'uid'>[],

@@ -4,7 +4,7 @@ import { Refusal } from '../../base/refusal.ts';
 import { prompting } from './arguments.ts';
 import type { Surroundings } from './operator.ts';
 
-/** Use this for each command whose action awaits `operator.confirm`. */
+/** Adds the option `--yes`. Use this for each command whose action awaits `operator.confirm`. */
 export const addYesOption = (command: Command): Command =>
   command.addOption(new Option('--yes', 'skip the confirmation; the action cannot be undone'));
 

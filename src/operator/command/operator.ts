@@ -46,6 +46,6 @@ export interface Report {
   /** Printed as one line of JSON with `--json`, if not undefined. */
   readonly value: unknown;
   readonly text: string;
-  /** The default is 0. */
+  /** The exit code of the command; 0 by default. */
   readonly exitCode?: number;
 }

@@ -8,7 +8,7 @@ import type { Operator } from '../command/operator.ts';
 import { openImportFile } from './file.ts';
 import { importReport, removalSentence } from './printed-report.ts';
 
-/** How much of each kind a prune may remove unless the option says otherwise. */
+/** The default of `--prune-at-most`: how many records of each kind a prune may remove. */
 const PRUNE_AT_MOST = '10%';
 
 interface ImportOptions {

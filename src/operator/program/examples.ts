@@ -1,7 +1,7 @@
 /** Examples for the help of commands whose options must be combined. */
 import type { Command } from 'commander';
 
-/** Command lines without `gatehouse`. */
+/** Command lines, without the word `gatehouse` at the beginning. */
 const EXAMPLES = `
 accounts add --email ada@example.com --name "Ada Lovelace" --invite
 links remove ada@example.com --provider platform
@@ -31,7 +31,9 @@ import people.jsonl --as-of 2026-01-31T08:00Z
 changes allow 480 --reason "ticket 4711"
 `.split('\n');
 
-/** Adds required options to the usage of each command, and examples to its help. A noun gets one for each verb. */
+/**
+ * Adds required options to the usage of each command, and examples to its help. A noun gets an example of each verb.
+ */
 export function addExamples(command: Command, path: readonly string[] = []): void {
   const verbs = command.commands;
   for (const verb of verbs) addExamples(verb, [...path, verb.name()]);

@@ -21,7 +21,7 @@ const WRONG_CONFIGURATION = 3;
 
 export interface Failure extends Report {
   readonly exitCode: ExitCode;
-  /** Present only if the failure is a bug in Gatehouse. */
+  /** The stack trace; present only if the failure is a bug in Gatehouse. */
   readonly stack?: string | undefined;
 }
 

@@ -83,7 +83,7 @@ const STOPS = /^(revoke|\S+ (block|end|revoke|suspend))$/;
 export const onlyStops = (command: Command | undefined): boolean =>
   command !== undefined && STOPS.test(commandPath(command));
 
-/** A dry run also only reads. */
+/** True if the command changes nothing, as in a dry run. */
 export const onlyReads = (command: Command | undefined): boolean =>
   command === undefined || command.opts<{ dryRun?: boolean }>().dryRun === true || READS.test(commandPath(command));
 

@@ -44,7 +44,7 @@ export const TIMES = [
 export type Times = { readonly [time in (typeof TIMES)[number]]?: Date | null | undefined };
 
 export interface Answer {
-  /** Present if a lookup found out the kind, because the form of the value does not tell it. */
+  /** Present if only a lookup shows the kind, because the form of the value does not. */
   readonly kind?: 'link' | 'session' | undefined;
   readonly state: State;
   readonly why: string;

@@ -1,4 +1,4 @@
-/** Stores typed form values for an hour, for a sign-in before the form can be saved, and for the Back button. */
+/** Stores typed form values for an hour, for forms that need a sign-in before the save, and for the Back button. */
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
@@ -19,7 +19,7 @@ export interface DraftKinds {
   readonly onward: string;
 }
 
-/** The page with which a form was answered. */
+/** The stored response to a form. */
 interface SubmitResult {
   readonly path: string;
   readonly status: number;

@@ -62,8 +62,8 @@ export function limitFields(
       id,
       name,
       /**
-       * True if the organization has a checkbox. A user's only organization has none, because its warehouses can be
-       * chosen instead. If it is chosen already, it has one, because the next approval would otherwise remove it.
+       * True if the organization has a checkbox. A user's only organization has none, because its warehouses have
+       * checkboxes, unless the limit already contains the organization, which the form would otherwise lose.
        */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),
@@ -73,7 +73,7 @@ export function limitFields(
         isChosen: chosen.has(warehouse.id),
       })),
     })),
-    /** Has dates in the format of `<input type="date">`. */
+    /** The dates have the format of `<input type="date">`. */
     lastDay: hasEnd
       ? {
           value: limit.lastDay ?? (limit.until ? dayOf(limit.until.getTime() - DAY_MS) : ''),
@@ -86,7 +86,7 @@ export function limitFields(
 /**
  * Reads the limit from a sent form.
  *
- * @param organizations what the user can choose now, which may be less than the page has offered
+ * @param organizations those that the user can choose now, which may be fewer than the page has offered
  * @returns undefined for a form without limit fields; an invalid limit has a `problem`
  */
 export function typedLimit(

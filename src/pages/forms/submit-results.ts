@@ -20,7 +20,7 @@ export function submitResults(parts: {
   isOpenTo(ctx: Context, visitor: Visitor): boolean;
 }) {
   const { forms, signedInOf, isOpenTo } = parts;
-  /** Only this account may read the response: the one that the route has identified, or else the signed-in one. */
+  /** Returns the account that may read the response: that which the route has identified, or the signed-in one. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await signedInOf(ctx))?.account.id;
 

@@ -27,7 +27,7 @@ import { type Tile, tileOf } from '../words/tile.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    /** Shown after the decision if the redirect opens an app on the user's device. */
+    /** The page after a decision whose redirect opens an app on the user's device. */
     readonly 'handed-over': { readonly name: string; readonly url: string };
     readonly consent: {
       readonly action: string;
@@ -57,7 +57,7 @@ declare module '../view-data.ts' {
       /** How the client has changed since the earlier approval, as sentences. */
       readonly since: readonly Message[];
       readonly limit: LimitFields;
-      /** Why *Approve* had no effect, as sentences; empty before it is pressed. */
+      /** Why the button *Approve* had no effect, as sentences; empty before the button is pressed. */
       readonly changes: readonly Message[];
     };
   }
@@ -178,7 +178,7 @@ function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
   ];
 }
 
-/** Lists what has changed since the page was rendered, except that the operator has ended the client's access. */
+/** Lists the changes since the page was rendered. Omits that the operator has ended the client's access. */
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),

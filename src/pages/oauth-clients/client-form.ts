@@ -19,7 +19,7 @@ export interface TypedClient extends ClientChanges {
   readonly drawnFrom?: string | undefined;
 }
 
-/** Reads no other fields, so that a form cannot change, for example, the kind of a client. */
+/** Reads only these fields of the form, so that a form cannot change, for example, the kind of a client. */
 export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'kind'>): TypedClient {
   const removed = form.get('remove');
   const entered = redirectsPeople(kind) ? form.getAll('redirect_uris') : [];

@@ -20,7 +20,7 @@ export function clientPage(parts: {
 
   async function show(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    // Call `groups` before `head` counts the problems, because it also writes the requests that are still queued.
+    // Call `groups` before `head` counts the problems, because `groups` writes the requests that are still queued.
     const groups = await clientRequests.groups(client.id);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, 'overview'),

@@ -56,10 +56,10 @@ export function createOwnClientPages(parts: {
   }
 
   return {
-    /** Refuses everyone except the owner of the client that the path names with 404. */
+    /** Answers 404 to every user except the owner of the client that the path names. */
     requireOwnClient,
     page: [kit.requireSignedIn, requireOwnClient],
-    /** Checks the ownership last, so that only the user for whom the form was rendered learns the result. */
+    /** Checks last who owns the client, so that only the user for whom the form was rendered learns the result. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
     async head(ctx: Context, part: ClientPart) {

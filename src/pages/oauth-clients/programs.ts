@@ -18,12 +18,12 @@ interface Listening {
   readonly path: string;
 }
 
-/** Suggested to users whose client has no redirect URI at which a program can listen. */
+/** The redirect URI to suggest if a program can listen at none of the client's redirect URIs. */
 export const SUGGESTED_REDIRECT_URI = 'http://127.0.0.1:4000/callback';
 
 /**
- * Returns undefined if a program on the user's computer cannot wait for the code at this URI. This includes ports below
- * 1024, which only administrators may use, and URIs with a query, which some libraries change.
+ * Returns undefined if a program on the user's computer cannot wait for the code at this URI. Also returns undefined
+ * for ports below 1024, which only administrators may use, and for URIs with a query, which some libraries change.
  */
 export function listensAt(redirectUri: string): Listening | undefined {
   const [, host = '', port = '', path = ''] =

@@ -66,7 +66,7 @@ export function clientSecretsPage(parts: {
     },
   });
 
-  /** Redirects to the list if the query is missing, because a sign-in loses it, or if it names the only secret. */
+  /** Redirects to the list of secrets if the query is missing (a sign-in loses the query) or names the only secret. */
   async function requireAnotherSecret(ctx: Context, next: Next): Promise<void> {
     const { secret_id: asked } = ctx.query;
     const isAnother = asked !== undefined && ownClientOf(ctx).secrets.some(({ id }) => id !== asked);
@@ -124,10 +124,10 @@ export function changesOf(client: OwnedClient) {
   };
 }
 
-/** Only a machine client gets access tokens with its secret alone. They stay valid if the secret is removed. */
+/** True if access tokens outlive the secret: only a machine client gets access tokens with its secret alone. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
 
-/** Warns of removing a secret that may still be in use. */
+/** Describes the effect of removing a secret, with a warning if the secret may still be in use. */
 function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warning' | 'consequences'> {
   const { lastFour, lastUsed, created, isSafeToRemove } = secret;
   const use = message('client-secrets.last-use', {
@@ -165,7 +165,7 @@ function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number) {
     isSafeToRemove:
       (isRefused(secret) && usable.length > 0) ||
       (now - lastSeen(secret) >= UNUSED_MS &&
-        // The secret that was used last is never safe to remove, even if its last use was long ago.
+        // The most recently used secret may be the one that the client needs, even if its last use was long ago.
         usable.some((other) => lastSeen(other) > lastSeen(secret))),
   }));
 }

@@ -86,7 +86,7 @@ export function clientSettingsPage(parts: {
     stored: (ctx) => asStored(ownClientOf(ctx)),
     check(ctx, typed) {
       const client = ownClientOf(ctx);
-      // Every form of Gatehouse has this field, but a form of a program may lack it.
+      // Every form that Gatehouse renders has this field, but a program may send a form without it.
       const isOld = typed.drawnFrom !== undefined && typed.drawnFrom !== stampOf(client);
       const isConflict = typed.rows === 'sent' && isOld && !isUnchanged(typed, client);
       return isConflict ? conflict(ctx, typed) : checked(typed, client, { url: settingsOf(ctx), said: SAVED });
@@ -107,7 +107,7 @@ export function clientSettingsPage(parts: {
     save: (ctx, typed) => save(ctx, typed, registered(ctx)),
   });
 
-  /** Needs a recent sign-in, because the form may end the consent question for users. */
+  /** Needs a recent sign-in, because this form can turn off the consent question for users. */
   const asking = formRoutes<TypedClient>(kit, {
     ...page,
     path: `${PATH}/always-ask`,

@@ -49,7 +49,7 @@ declare module '../view-data.ts' {
       /** The hosts to which the client redirects users, with commas between them. */
       readonly hosts: string;
       readonly standing: DescribedStanding | undefined;
-      /** When the first member has connected the client. */
+      /** When a member first connected the client. */
       readonly requested: Moment | undefined;
       /** Says who approved, declined or blocked the client, and when. */
       readonly decided: Message | undefined;
@@ -85,7 +85,7 @@ export function createMarks(seals: Pick<Seals, 'macsOf'>) {
   /** Returns one fingerprint for each key, the one with the current key first. */
   const marksOf = (organizationId: string, { links: _, ...client }: ApprovableClient): string[] =>
     seals
-      // Leave out the links, because a change of the links does not end an earlier approval either.
+      // Leave out the links: if they change, an earlier approval stays valid, too.
       .macsOf(JSON.stringify(['approval', organizationId, client]))
       .map((mac) => mac.slice(0, MARK_LENGTH));
   return {
@@ -189,7 +189,7 @@ export function clientRoutes(parts: {
       };
       const chosen = Object.hasOwn(decisions, decision) && (decision as keyof typeof decisions);
       try {
-        // A decision ends no block, so a blocked client must be unblocked first.
+        // Decide only about a client that is not blocked, because a decision does not end a block.
         if (chosen && !client.isBlocked && (await decisions[chosen]())) {
           const said = message(`organization-decision.done-${chosen}`, { app: client.name });
           return { url: urlOf(by.organization), said };

@@ -218,7 +218,7 @@ export function organizationsPage(parts: {
   ];
 }
 
-/** @throws any error that is not a Refusal which this page can explain */
+/** Returns the explanation of a refused change. @throws any error for which the page has no text */
 function refused(error: unknown): Ended {
   if (!(error instanceof Refusal)) throw error;
   const text = message(`organizations.refused-${error.code}`);
@@ -226,10 +226,10 @@ function refused(error: unknown): Ended {
   return { status: 409, said: [text] };
 }
 
-/** If an organization has more warehouses, its page has a search for them. */
+/** If an organization has more warehouses than this, its page has a search for warehouses. */
 const MAX_WAREHOUSES = 20;
 
-/** Returns links to all warehouses, or only to those that the search finds if there are many. */
+/** Returns links to all warehouses or, if there are many, to those that the search finds, or to the chosen one. */
 function warehouseFilter({ warehouses }: Organization, chosen: string | undefined, query: ParsedUrlQuery, url: string) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
@@ -259,7 +259,7 @@ function warehouseFilter({ warehouses }: Organization, chosen: string | undefine
   };
 }
 
-/** The client of the path, and the warehouse in which it is blocked; undefined for the whole organization. */
+/** The client that the path names, and a warehouse. Without a warehouse, the block is in the whole organization. */
 interface BlockedOrNot {
   readonly client: ReachingClient;
   readonly warehouse: Organization['warehouses'][number] | undefined;
@@ -301,7 +301,7 @@ const ORGANIZATIONS: ListForm<Organization> = {
 const rowOf = (organization: Organization) => ({
   name: organization.name,
   role: message(`roles.${organization.role}`),
-  /** How many of its warehouses the user can access. */
+  /** How many warehouses of the organization the user can access. */
   warehouses: organization.warehouses.length,
   /** Undefined unless the user is the owner or an admin of the organization. */
   url: isAdmin(organization.role) ? urlOf(organization) : undefined,

@@ -41,7 +41,7 @@ declare module '../view-data.ts' {
   }
 }
 
-/** If an organization has more undecided clients, the page has a search for them. */
+/** If an organization has more undecided clients than this, the page has a search for clients. */
 const MAX_LISTED = 20;
 const NOT_CHANGED = message('organization-policy.not-changed');
 

@@ -41,7 +41,7 @@ export interface Looking {
 export interface ReachRow {
   readonly id: string;
   readonly name: string;
-  /** The page of a client; absent for other rows. */
+  /** The URL of the client's page; absent for rows that are no client. */
   readonly url?: string;
   readonly tile?: Tile;
   /** An email address, the owner of a client, or the last characters of an API key; may be empty. */
@@ -49,7 +49,7 @@ export interface ReachRow {
   readonly role: Message | undefined;
   readonly marks: readonly { readonly text: Message; readonly isWarning: boolean }[];
   readonly facts: readonly ReachFact[];
-  /** The link that ends or restores this access; undefined if the user may not do this. */
+  /** The link that ends or restores the access of this row; undefined if the user may do neither. */
   readonly action: { readonly url: string; readonly label: Message; readonly isEnd: boolean } | undefined;
 }
 
@@ -207,7 +207,7 @@ const CLIENTS: Kind<ReachingClient> = {
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byName, byLastUse],
   isUnused: ({ state, isBlockedThere, count, lastUsedAt, requestedAt }, now) =>
-    // The last use is unknown if more members have connected the client than are examined.
+    // If more members have connected the client than `MAX_EXAMINED`, its last use is unknown.
     state === 'admitted' && !isBlockedThere && count <= MAX_EXAMINED && isUnused(lastUsedAt, requestedAt, now),
   filters: [
     BLOCKED,

@@ -23,7 +23,7 @@ interface ForgotPasswordView {
   readonly problem: Message | undefined;
   /** The URL of the sign-in page from which the user came. */
   readonly signInUrl: string;
-  /** The sentence that replaces the sent form. */
+  /** The sentence that the page shows instead of the form after it was sent. */
   readonly sent: Text | undefined;
   /** The maximum number of mailed links in an hour. */
   readonly maxAnHour: number;

@@ -31,7 +31,7 @@ declare module '../view-data.ts' {
       readonly heading: Message;
       readonly email: string;
       readonly action: string;
-      /** The token of the link, which the form contains, so that the URL does not. */
+      /** The token of the link. A hidden form field contains the token, because users see and copy URLs. */
       readonly token: string;
       /** False if the service has no passwords, so that the link signs the user in. */
       readonly setsPassword: boolean;
@@ -41,7 +41,7 @@ declare module '../view-data.ts' {
       readonly kept: readonly EndingChoice[];
       /** The names of the strong methods of a user who needs one; empty for a user for whom a password is enough. */
       readonly neededMethods: Text;
-      /** True if the account has no access yet, so that there is nothing to end. */
+      /** True if nothing gives access to the new account yet, so that the page offers nothing to end. */
       readonly isFirst: boolean;
       readonly problem: Message | undefined;
     };
@@ -96,7 +96,7 @@ export function passwordPage(
     });
   }
 
-  /** Does not use the link, because mail programs open links, too. */
+  /** Opening the page does not use up the link, because mail programs open links, too. */
   async function show(ctx: Context): Promise<void> {
     const { token } = ctx.query;
     if (token === undefined) return draw(ctx, cookie.get(ctx) ?? '');

@@ -48,7 +48,7 @@ const MAIL_FIELD = 'mail';
 
 /** The values of the page's forms, except passwords. */
 interface Typed {
-  /** Undefined if the user has not changed it. */
+  /** The mail that the user does not want; undefined unless the form for mails was sent. */
   readonly unwantedMail?: readonly UnwantedMail[];
   readonly isEndingConnections?: boolean;
 }

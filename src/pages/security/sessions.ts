@@ -17,7 +17,7 @@ const ONE = `${SECURITY}/sessions/:uid/sign-out`;
 /** The query parameter that says how many sessions the earlier pages have shown. */
 const FROM = 'sessions_from';
 const EVERYWHERE = `${SECURITY}/sign-out-everywhere`;
-/** More sessions are on further pages, so that no attacker can hide a session behind later ones. */
+/** Further pages show the other sessions, so that no attacker can hide a session behind later ones. */
 const PAGE_SIZE = 25;
 const MAX_FROM = 100_000;
 const SIGNED_OUT_THERE = message('security.signed-out-there');

@@ -112,7 +112,7 @@ export function createSignInMethodsPart(parts: {
       back: () => SECURITY,
     });
 
-  /** Returns the provider that the form, the form before a sign-in, or the query names. */
+  /** Returns the provider that is named in the form, in the form stored before a sign-in, or in the query. */
   const providerIn = (ctx: Context): unknown =>
     (ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx))?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD];
 

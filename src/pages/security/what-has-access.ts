@@ -91,7 +91,7 @@ export function createEndingChoices({
       purpose === 'forgotten' && (kind === 'passkey' || withPassword.is !== 'free');
 
   /**
-   * Lists what gives access now.
+   * Lists the connections, API keys and sign-in methods that give access to the account.
    *
    * @param form the sent form, whose choices are ticked again
    * @param purpose the purpose of the link with which the user has come; undefined for a signed-in user
@@ -126,7 +126,7 @@ export function createEndingChoices({
     return true;
   }
 
-  /** Lists what gives access except this session and this sign-in method, with the password and other sessions. */
+  /** Like `of`, with the password and other sessions, but without the sign-in method `methodId`. */
   async function besides(
     ctx: Context,
     account: Account,
@@ -256,7 +256,7 @@ interface Choice {
   readonly value?: string;
   /** When a sign-in method was added. */
   readonly since?: Date;
-  /** True if this link must not end it, so that there is no checkbox. */
+  /** True if the one-time link must not remove the sign-in method, so that the page has no checkbox for it. */
   readonly isKept?: boolean;
 }
 

@@ -60,7 +60,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
   const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
   const sendsMail = String(parts.forgotPasswordUrl !== undefined);
 
-  /** Looks up the account only if there is a device cookie: the response time must not tell others if it exists. */
+  /** Looks up the account only if there is a device cookie, or the time could reveal whether the account exists. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
     const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
     return account && devices.find(ctx, account);
@@ -68,7 +68,7 @@ export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
 
   function refuse(ctx: Context, email: string, over: TooManySignIns): Message {
     outcomes.passwordChecked('throttled');
-    // Log only once in a window, because an attacker could fill the log.
+    // Log an exceeded limit only once per window, because an attacker could fill the log.
     if (over.isFirst) inBackground(logLimit(ctx, email, over));
     ctx.status = 429;
     ctx.set('Retry-After', String(over.seconds));

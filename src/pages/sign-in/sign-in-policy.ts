@@ -18,7 +18,7 @@ const OPEN_WITHOUT: readonly string[] = [
   '/passkey-options/add',
 ];
 
-/** True if the user may act, or needs the path to add a first strong method. */
+/** True if the user's sign-in is strong enough, or if the user needs this path to add a first strong method. */
 export const isOpenTo = ({ path }: Context, { standing }: Visitor): boolean =>
   mayAct(standing) || path === STRONG_SIGN_IN || (standing.is === 'must add' && OPEN_WITHOUT.includes(path));
 

@@ -69,7 +69,7 @@ export interface UpstreamSignIns {
   listMethods(account: Account): Promise<readonly NamedProvider[]>;
   /** Makes each provider ask who signs in at the next sign-in in this browser. */
   askWho(ctx: Context): void;
-  /** True if the provider must ask who signs in, so that the sign-in page does not redirect there at once. */
+  /** True if the provider must ask who signs in. The sign-in page then does not redirect to this provider at once. */
   asksWho(ctx: Context, id: string): boolean;
   /** Redirects the browser to the provider, or shows why this is not possible. */
   begin(ctx: Context, id: string, purpose: Purpose): Promise<void>;

@@ -97,7 +97,7 @@ export function createArrival(parts: {
     const { provider, person, purpose } = came;
     const { target } = purpose;
     const { issuer, subject } = person;
-    // Do not record a use of the identity, which may belong to another user, and a reset is no sign-in.
+    // Do not record a use of the identity yet: it may belong to another user, and a reset is no sign-in.
     const links = await identities.listOf(account.id);
     const own = links.find((one) => one.issuer === issuer && one.subject === subject);
     if (!own) return refuseAnother(ctx, came);
@@ -112,7 +112,7 @@ export function createArrival(parts: {
     if (!(await signIns.confirm(ctx, account, person, { ...provider, isNewLink }))) return { refused: 'signed out' };
     await identities.use(person);
     if (isNewLink) return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(issuer), target) };
-    // A target with a query shows a form again, which itself says what to do.
+    // If the target has a query, its page shows a form again, which says what to do.
     return target.includes('?') ? { path: target } : { path: target, notice: CONFIRMED };
   }
 

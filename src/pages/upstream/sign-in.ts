@@ -75,7 +75,7 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // Ask again after a sign-out in another tab, because the provider may have reused the session of that user.
+      // Ask again if the user has signed out in another tab, because the provider may have reused its own session.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
@@ -128,7 +128,7 @@ export function createUpstreamSignIns(parts: {
     return errorPage.say(ctx, 403, signInFailed('invalid', label, href));
   }
 
-  /** For a portal's link to the provider. Redirects to the provider if it is the only sign-in method. */
+  /** Handles a portal's link. Redirects to the provider if it is the only sign-in method, otherwise to `/login`. */
   const directLink = (provider: NamedProvider) =>
     function beginHere(ctx: Context): Promise<void> | void {
       if (only?.id !== provider.id) return seeOther(ctx, '/login');

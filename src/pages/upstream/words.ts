@@ -50,7 +50,7 @@ export const signInFailed = (why: 'misconfigured' | 'invalid', label: string, hr
   ...tryAgain(href),
 });
 
-/** Every other reason means that the user has no account. */
+/** Every reason that is missing here means that the user has no account. */
 const REFUSED = {
   another: 'another',
   taken: 'taken',

@@ -12,7 +12,7 @@ export const linksOf = ({ links }: { readonly links: ClientLinks }) =>
     return url === undefined ? [] : [{ kind, host: new URL(url).host, url }];
   });
 
-/** Pages warn about a client that is younger than so many days, or has fewer connected users than `USUAL_PEOPLE`. */
+/** Pages warn about a client that is younger than this many days, or has fewer connected users than `USUAL_PEOPLE`. */
 const USUAL_DAYS = 7;
 const USUAL_PEOPLE = 5;
 const DAY_MS = 86_400_000;

@@ -47,7 +47,7 @@ export class EmbeddedPostgresInUse extends Error {
 const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
 /**
- * Overrides the 128 MB in postgresql.conf of the data directory, which the process would need. The file stays
+ * Overrides the 128 MB in postgresql.conf of the data directory: the process would need this memory. The file stays
  * unchanged, so every version can open the directory.
  */
 const SHARED_BUFFERS = '8MB';

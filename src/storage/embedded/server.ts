@@ -8,10 +8,10 @@ export type Listen = (channel: string, listener: (payload: string) => void) => P
 
 export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 
-/** More than a service and a few commands need: PGlite serves only one at a time anyway. */
+/** A service and a few commands need fewer connections, and PGlite serves only one at a time. */
 const MAX_CONNECTIONS = 40;
 
-/** How long a transaction may wait for its process: a stopped one would block all others, a busy one may be slow. */
+/** How long a transaction may wait for its process: a stopped process would block all others. */
 const MAX_IDLE_MS = 10_000;
 
 /**

@@ -17,11 +17,11 @@ const MAX_RETRY_PAUSE_MS = 500;
 /** How long a start waits for the first connection, including the Sentinels. */
 const START_TIMEOUT_MS = 5_000;
 
-/** Without a member whose type the constructors do not accept. */
+/** The options of ioredis, without a member whose type its constructors do not accept. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
 /**
- * No pipelines: if a connection ends, ioredis resends a single command, but not those of a pipeline that was partly
+ * Use no pipelines: if a connection ends, ioredis resends a single command, but not those of a pipeline that was partly
  * answered, so a code could be consumed without tokens. It also follows no redirections in a pipeline.
  */
 const BASE_OPTIONS = {
@@ -36,7 +36,7 @@ const BASE_OPTIONS = {
 
 const retryPause = (attempt: number): number => Math.min(attempt * 50, MAX_RETRY_PAUSE_MS);
 
-/** Replies if Redis cannot serve commands, because of memory, disk, replication, failover, login or its old version. */
+/** Replies of a Redis that cannot serve commands: memory, disk, replication, failover, login or an old version. */
 const UNAVAILABLE_REPLY =
   /^(OOM|MISCONF|READONLY|NOREPLICAS|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|NOAUTH|WRONGPASS|NOPERM|MAXCLIENTS|ERR max number of clients|ERR unknown command|(?:ERR )?The user executing the script can't run)/;
 

@@ -22,13 +22,13 @@ export async function redisReport(redis: Redis | Cluster) {
 }
 
 async function reportOf(master: Redis) {
-  // INFO does not show this. For an account without the right to CONFIG, only the size of the file reveals it.
+  // INFO does not show this setting. For an account without the right to CONFIG, only the size of the file reveals it.
   const [, percentage] = await master.config('GET', REWRITING).catch((): string[] => []);
   const info = await reply(master.info());
   const size = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   return {
     isRewritingOff: percentage === '0' || isOvergrown(size('aof_current_size'), size('aof_base_size')),
-    // NaN without used_memory, infinite without maxmemory.
+    // The result is NaN without used_memory, and infinite without maxmemory.
     fullness: (size('used_memory') || NaN) / size('maxmemory'),
   };
 }

@@ -18,7 +18,7 @@ import { defineScripts } from './scripts.ts';
 
 /** A stored record: `<expiry>:<JSON>`, so that a script reads the expiry without parsing JSON. */
 const RECORD = /^(\d+):(.*)$/s;
-/** Described in scripts.ts. Ignores what a later version adds before the colon. */
+/** Matches an authorization in the format of scripts.ts. Ignores what a later version adds before the colon. */
 const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+)!(\d+)!(\d+)(?:![^:]*)?:(.*)$/s;
 
 const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
@@ -43,7 +43,7 @@ export function createRedisStore(parts: {
   defineScripts(redis);
   const get = readsTogether(redis);
 
-  /** In milliseconds. At least 1, because Redis has its own clock and refuses less than 1. */
+  /** Returns the lifetime in milliseconds: at least 1, because Redis has its own clock and refuses less than 1. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 
@@ -163,7 +163,7 @@ export function createRedisStore(parts: {
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
       // Also run a script, read and delete, as requests do, because an account may lack these rights. Send all commands
-      // at once, because one by one they could wait for several timeouts.
+      // at once: one after another, they could wait for several timeouts.
       const all = (key: string) => [
         redis.set(key, now, 'PX', 60_000),
         redis.replaceRecord(key, now, 60_000, clock(), ''),
@@ -181,7 +181,7 @@ export function createRedisStore(parts: {
 
 const MISSING: Issue = { outcome: 'missing' };
 
-/** An array, because an object would repeat the property names in each authorization. */
+/** Returns an array, because an object would repeat the property names in each authorization. */
 const factsValue = (facts: AuthorizationFacts): string => {
   const { accountId, clientId, generation, secret, redirectUriHash, codeChallengeHash } = facts;
   const known = [accountId, clientId, generation, secret, redirectUriHash];
