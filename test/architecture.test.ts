@@ -308,7 +308,7 @@ describe('code that is allowed in one place only', () => {
     expect(several.map(([table, parts]) => `${table}: ${[...parts]}`)).to.deep.equal([]);
   });
 
-  it('only src/changes writes people, places, access and links, except for listed statements', () => {
+  it('only src/changes writes users, organizations, warehouses, access and links, except for listed statements', () => {
     const tables = Object.keys(UNGOVERNED).join('|');
     // Tables may also have their names from a list, as in `DELETE FROM ${table}`.
     const write = new RegExp(
@@ -330,7 +330,7 @@ describe('code that is allowed in one place only', () => {
     expect([...new Set(found)].sort()).to.deep.equal(Object.keys(GOVERNED_WRITES).sort());
   });
 
-  it('only listed files name a user who may need a stronger sign-in; all others get users who may act', () => {
+  it('only listed files accept a user who may still need a stronger sign-in; all others require a user who may act', () => {
     const users = containing(/\bsignedInOf\b/).filter((name) => !name.startsWith('src/service/'));
     expect(users).to.deep.equal(NAME_A_USER);
   });

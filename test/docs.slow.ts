@@ -157,7 +157,7 @@ describe('the documentation', () => {
       expect(await database.ping().finally(() => database.close())).to.be.above(0);
     });
 
-    it('the documented SQL gives tables that a superuser restored to the role of Gatehouse', async () => {
+    it('the documented SQL makes the role of Gatehouse the owner of tables that a superuser restored', async () => {
       const run = operatorWith({ DATABASE_URL: url.href });
       await valueFrom(run, 'migrate');
       const asSuperuser = (input: string): string =>
@@ -179,7 +179,7 @@ describe('the documentation', () => {
   });
 
   describeOn([postgresServer, psql], 'the documented return to a point in time', () => {
-    it('the return to a point in time restores what was deleted later, and loses what was added later', async () => {
+    it('a point-in-time recovery restores what was deleted later, and loses what was added later', async () => {
       const server = await startPostgresServer();
       const run = operatorWith({ DATABASE_URL: await server.createDatabase() });
       const backup = temporaryDirectory('point-in-time');
@@ -225,7 +225,7 @@ describe('the documentation', () => {
     });
   });
 
-  describe('the program of the README', () => {
+  describe('the program in the README', () => {
     const on = startSeeded();
 
     it('the program in the README connects a client registered with the command in the README', async () => {

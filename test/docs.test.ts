@@ -36,7 +36,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('the files of the code that the architecture, the threats and the decisions name exist', () => {
+  it('the source files that the architecture, the threats and the decisions name exist', () => {
     const described = pages.filter((page) => /architecture|threats|decisions/.test(nameOf(page)));
     const missing = described.flatMap((page) =>
       [...textOf(page).matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|sql|yaml|md|json))`/g)]

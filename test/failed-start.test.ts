@@ -55,7 +55,7 @@ describe('a store that refuses a connection or a write', () => {
     new StorageUnavailable('postgresql', Object.assign(new Error(message), { code }));
   const asRedis = (message: string) => new StorageUnavailable('redis', new Error(message));
 
-  it('an error that a store reports is shown with the remedy for that error, not for a wrong URL, and the start is repeated', () => {
+  it('an error from a store is shown with its own remedy, not with advice about the URL, and the start is retried', () => {
     const full = 'could not extend file "base/16384/2619": No space left on device';
     const cases: readonly (readonly [StorageUnavailable, string])[] = [
       [asPostgres('53100', full), 'free space on the disk of the database'],
@@ -74,7 +74,7 @@ describe('a store that refuses a connection or a write', () => {
     }
   });
 
-  it('a refusal is shown with its remedy, missing rights with the statement that grants them, and the start is not repeated', () => {
+  it('a refusal is shown with its remedy, a missing right with the SQL that grants it, and the start is not retried', () => {
     for (const [error, remedy] of [
       [asPostgres('28000', 'role "nobody" does not exist'), 'correct the account and the password in DATABASE_URL'],
       [asPostgres('28P01', 'password authentication failed'), 'correct the account and the password in DATABASE_URL'],
@@ -95,7 +95,7 @@ describe('a store that refuses a connection or a write', () => {
   });
 });
 
-describe('a failed start, embedded', () => {
+describe('a failed start on the embedded database', () => {
   const start = startsOn();
   const taken = listenOnPort();
 

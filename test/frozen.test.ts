@@ -289,7 +289,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectShape('machine access token', await recordIn('m', String(body.access_token)));
   });
 
-  it('the keys of what the operator command prints as JSON do not change', async () => {
+  it('the JSON keys that operator commands print do not change', async () => {
     const { person: holder, clients, organization } = on.seeded;
     await partnerTokens(on.service.issuer, on.seeded).tokens(clients.confidential);
     const by = { address: '203.0.113.7', browser: '' };
@@ -401,7 +401,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectFrozen('activity.details', (await valuesIn('activity', 'details')).flatMap(Object.keys));
   });
 
-  it('frozen.json has nothing else', () => {
+  it('frozen.json contains nothing that these tests do not check', () => {
     expect(Object.keys(isWriting ? FROZEN : found).sort()).to.deep.equal(Object.keys(FROZEN));
   });
 });

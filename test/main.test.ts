@@ -123,7 +123,7 @@ describe('node src/main.ts', () => {
     await opened.closeAll();
   });
 
-  it('started on an empty directory, the service prints its address and the demo account, and answers', async () => {
+  it('on an empty directory the service starts, prints its address and the demo account, and answers', async () => {
     const { html } = await person.get('/profile');
     expect(html).to.include(DEMO.email).and.to.include('Hamburg').and.to.include('Riga');
     await service.untilPrinted('Demo account');
@@ -248,7 +248,7 @@ describe('node src/main.ts', () => {
     expect(again.isSeeded).to.equal(false);
   });
 
-  it('a start waits for an unavailable database, logs that it waits, and is not ended by SIGHUP', async () => {
+  it('while the database is unavailable, the start waits, says so in the log, and survives SIGHUP', async () => {
     const environment = {
       ...(await onFreePorts()),
       GATEHOUSE_COOKIE_KEYS: randomBytes(32).toString('base64url'),

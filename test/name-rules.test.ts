@@ -4,7 +4,7 @@ import { checkClientName } from '../src/clients/client-rules.ts';
 import { holdsReserved, lookOf, reservedWords, variantTest } from '../src/texts/name-rules.ts';
 import { languages, textsFor } from '../src/texts/texts.ts';
 
-describe('the look-alike key of a name', () => {
+describe('the key of a name, which is the same for similar-looking names', () => {
   it('names that look alike have the same key', () => {
     const look = lookOf('Storm Billing');
     // Written with a capital i, small l's, a zero, Cyrillic and full-width letters, accents, and no space.
@@ -89,7 +89,7 @@ describe('names that mislead their readers', () => {
     for (const name of ACCEPTED) expect(checkClientName(name), name).to.deep.equal([]);
   });
 
-  it('every language reserves the words of its own statements', () => {
+  it('every language reserves the words that its pages use for statements by the service', () => {
     for (const language of languages()) {
       const t = textsFor(language);
       const words = t('names.reserved-words').split(/\s+/).concat(t('consent.verified'));
@@ -102,10 +102,10 @@ describe('names that mislead their readers', () => {
   });
 });
 
-describe('a verified client’s name with generic words', () => {
+describe('a verified client’s name with generic words added', () => {
   const isLike = (name: string, verified: string) => variantTest(name)(lookOf(verified));
 
-  it('is the name of that client, however it is spelled', () => {
+  it('the name of a verified client with generic words added is reserved for that client, however it is spelled', () => {
     for (const name of namesIn(`
       Xero App, My Xero, Xero for Accounting, XeroApp, my-xero-login, Xéro – die App, XER0 Konto, X\u0435r\u043e App,
       Xero™, Xero 2, Xero2.0 App`)) {
@@ -113,18 +113,18 @@ describe('a verified client’s name with generic words', () => {
     }
   });
 
-  it('a name with another word, or inside another word, is free', () => {
+  it('a name in which the name of a verified client has another word, or is part of a word, is allowed', () => {
     for (const name of ['Xerox App', 'Xero Storm', 'Storm for Xero', 'My App', 'Unofficial Xero']) {
       expect(isLike(name, 'Xero'), name).to.equal(false);
     }
   });
 
-  it('a verified client with a name of few letters reserves no other name', () => {
+  it('a verified client with a very short name reserves no other name', () => {
     expect(isLike('Togo App', 'Go')).to.equal(false);
     expect(isLike('X3', 'X')).to.equal(false);
   });
 
-  it('a verified client that is named by generic words alone reserves no other name', () => {
+  it('a verified client whose name is only generic words reserves no other name', () => {
     expect(isLike('Accounting App', 'Accounting')).to.equal(false);
     expect(isLike('My Accounting App', 'Accounting App')).to.equal(false);
   });

@@ -33,7 +33,7 @@ describe('the check whether an address is in a network', () => {
     expect(outside.filter(isIn)).to.deep.equal([]);
   });
 
-  it('finds nothing without a network or an address', () => {
+  it('no address matches without a network, and no network matches without an address', () => {
     expect(createNetworkCheck()('10.1.2.3')).to.equal(false);
     expect(isIn()).to.equal(false);
   });

@@ -60,7 +60,7 @@ describe('a request to another server', () => {
   });
 
   for (const [caller, ask] of Object.entries(CALLERS)) {
-    it(`${caller} accepts no content coding, decodes none, and names the one that was sent`, async () => {
+    it(`${caller} requests an uncompressed answer, and refuses a compressed one by naming its content coding`, async () => {
       for (const [coding, send] of Object.entries(CODINGS)) {
         answer = send;
         const outcome = await outcomeOf(ask(url));
@@ -96,7 +96,7 @@ describe('a request to another server', () => {
       expect(sent).to.be.below(16 * 1024 * 1024);
     });
 
-    it(`${caller} does not wait for an answer after a switch to another protocol`, async () => {
+    it(`${caller} does not wait for an answer if the server switches to another protocol`, async () => {
       answer = ({ socket }) => socket?.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
       expect(await outcomeOf(ask(url))).to.match(/without an answer|No server|no node/);
     });
@@ -113,7 +113,7 @@ describe('a request to another server', () => {
     expect(ports.size).to.equal(3);
   });
 
-  it('an answer that names no content coding that exists is read', async () => {
+  it('an answer whose Content-Encoding names no real content coding is read as it is', async () => {
     for (const coding of ['identity', 'none', '', 'UTF-8', 'utf8, identity']) {
       answer = (response) => response.setHeader('content-encoding', coding).end(BODY);
       const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
@@ -121,7 +121,7 @@ describe('a request to another server', () => {
     }
   });
 
-  it('an answer with a status that does not exist is refused, and the status is named', async () => {
+  it('an answer with an invalid status is refused, and the error names the status', async () => {
     for (const status of ['000', '600', '999']) {
       answer = ({ socket }) => socket?.end(`HTTP/1.1 ${status} X\r\nContent-Length: 0\r\n\r\n`);
       const outcome = await outcomeOf(fetchAnswer(url, {}, LIMITS).then(told));
@@ -129,13 +129,13 @@ describe('a request to another server', () => {
     }
   });
 
-  it('an answer with any reason phrase is read', async () => {
+  it('an answer is read whatever its reason phrase is', async () => {
     answer = ({ socket }) => socket?.end('HTTP/1.1 200 \x01\u00ff\r\nContent-Length: 2\r\n\r\nok', 'latin1');
     const outcome = await outcomeOf(fetchAnswer(url, {}, LIMITS).then(told));
     expect(outcome).to.equal('200 ok');
   });
 
-  it('an answer that arrives slowly is given up after the time limit, and the cause is named', async () => {
+  it('a slow answer is abandoned after the time limit, and the error names the cause', async () => {
     const slow: readonly ((response: ServerResponse) => void)[] = [
       () => {},
       (response) => response.write('{'),
@@ -155,7 +155,7 @@ describe('a request to another server', () => {
     }
   });
 
-  it('the caller can end a request while its answer arrives, with a reason', async () => {
+  it('the caller can abort a request while its answer arrives, with a reason', async () => {
     const controller = new AbortController();
     answer = (response) => {
       response.write('{');

@@ -42,7 +42,7 @@ describe('the log of a process', () => {
     expect(run.lines.at(-1)?.err).to.include({ message: 'unheard of' });
   });
 
-  it('while the log cannot be written, lines wait, further ones are dropped and counted, and nothing throws', async () => {
+  it('while the log cannot be written, lines are buffered, further ones are dropped and counted, and nothing throws', async () => {
     const run = await logOf(`
       import { droppedLogLines } from '${PROCESS_LOG}';
       import fs from 'node:fs';

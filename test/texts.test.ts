@@ -89,7 +89,7 @@ describe('texts', () => {
     expect(textsFor(undefined).language).to.equal('en');
   });
 
-  it('messages contain messages and times, each in the language of the whole', () => {
+  it('a message can contain messages and times, and all of them are in the same language', () => {
     const first = message('sign-in.the-passkey', { name: 'Laptop' });
     const whole = message('sign-in.or-method', { first, second: 'ID' });
     expect(inEnglish(whole)).to.equal(`${inEnglish(first)} or ID`);
@@ -107,7 +107,7 @@ describe('texts', () => {
     expect(parts).to.deep.equal(['to continue to ', { tag: 'bdi', attributes: {}, parts: ['<b>{x}</b>'] }]);
   });
 
-  it('a plural follows the number, and a text of a person is not translated', () => {
+  it('a plural form follows the number, and text from a user is not translated', () => {
     const t = textsFor('de');
     expect(t('connections.disconnect-all-heading', { count: 1 })).to.equal('Ihre App trennen?');
     expect(t('connections.disconnect-all-heading', { count: 3 })).to.equal('Alle 3 Apps trennen?');

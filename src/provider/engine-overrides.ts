@@ -47,7 +47,7 @@ export const OVERRIDES: readonly Override[] = [
     member: 'Client.prototype.responseModeAllowed',
     changes: 'responses use the query',
     because: 'the engine also supports the fragment and form posts',
-    test: ['authorization-endpoint.test.ts', 'state, iss and the page about the error'],
+    test: ['authorization-endpoint.test.ts', 'state, iss and the URL of the page about the error'],
     install({ Client: { prototype } }, { clients }) {
       prototype.responseModeAllowed = (mode) => clients.mayAnswerIn(mode, Provider.ctx);
     },
@@ -98,7 +98,7 @@ export const OVERRIDES: readonly Override[] = [
     member: 'registerResponseMode',
     changes: 'a refused authorization request is answered in the query, with a page about the error',
     because: 'the engine uses the fragment if a token was requested there, and sends no error_uri',
-    test: ['authorization-endpoint.test.ts', 'state, iss and the page about the error'],
+    test: ['authorization-endpoint.test.ts', 'state, iss and the URL of the page about the error'],
     install(engine, { refuse }) {
       // No client can request this mode: `responseModeAllowed` allows `query` only.
       const mode = 'refusal';

@@ -70,7 +70,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
     return { statuses, all: Promise.all(answers) };
   }
 
-  it('parallel requests of one account use one connection: ten more wait, others get 429 with Retry-After', async () => {
+  it('parallel requests of one account use one database connection: ten more wait, others get 429 with Retry-After', async () => {
     const page = await ada.get('/profile/api-keys');
     const { value: secret, id } = await apiKeyOf(on.service, ada);
     await lockEverythingOf(ada);
@@ -101,7 +101,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
     expect(await on.service.apiKeys.listOf(ada.accountId)).to.have.length(2 + MAX_WAITING);
   });
 
-  it('parallel requests of one account use one connection, whichever forms they send', async () => {
+  it('parallel requests of one account use one database connection, whichever forms they send', async () => {
     const client = (name: string) =>
       addTestClient(on.service, name, {
         redirectUris: ['https://ada.example/callback'],
@@ -191,10 +191,10 @@ describe('requests of one account that change data', () => {
   });
 });
 
-describe('requests that take turns for one account, with limits', () => {
+describe('the queue of requests for one account, with limits', () => {
   const busy = (work: Promise<unknown>) => work.catch(({ code }: AccountBusy) => code);
 
-  it('the requests of one caller keep no other caller out', async () => {
+  it('one caller cannot take all the waiting places of an account', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitingPerCaller: 1 });
     const end = beginIn((work) => inTurn('acc_a', work, 'a'));
     const [own, tooMany, other, full] = ['a', 'a', 'b', 'c'].map((caller) =>
@@ -205,7 +205,7 @@ describe('requests that take turns for one account, with limits', () => {
     expect(await Promise.all([own, other])).to.deep.equal(['a', 'b']);
   });
 
-  it('callers with many waiting requests keep no caller with fewer out: the latest request of such a caller is refused', async () => {
+  it('a caller with few waiting requests takes the place of the latest request of a caller with more', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 4, maxWaitingPerCaller: 2 });
     const end = beginIn((work) => inTurn('acc_a', work, 'a'));
     const callers = ['a', 'a', 'b', 'b', 'c', 'd', 'e'];
@@ -215,7 +215,7 @@ describe('requests that take turns for one account, with limits', () => {
     expect(await Promise.all(results)).to.deep.equal(['a', refused, 'b', refused, 'c', 'd', refused]);
   });
 
-  it('a request that waits for too long is refused, and the next one takes its turn', async () => {
+  it('a request that waits for too long is refused, and the next request is served', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 2, maxWaitMs: 1 });
     const end = beginIn((work) => inTurn('acc_a', work));
     expect(await busy(inTurn('acc_a', async () => 'answered'))).to.equal('account_busy');
@@ -224,8 +224,8 @@ describe('requests that take turns for one account, with limits', () => {
   });
 });
 
-describe('requests that take turns for all accounts', () => {
-  it('a request that waits for too long, or behind too many, is refused, and the next one takes its turn', async () => {
+describe('the queue of requests for all accounts', () => {
+  it('a request that waits for too long, or behind too many others, is refused, and the next request is served', async () => {
     const takeTurn = createTurns(1, { maxWaiting: 1, maxWaitMs: 1 });
     const codeOf = (work: Promise<unknown>) => work.catch(({ code }: StorageUnavailable) => code);
     const end = beginIn(takeTurn);

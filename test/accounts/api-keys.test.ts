@@ -54,7 +54,7 @@ describe('API keys', () => {
     }
   });
 
-  it('the user read with an API key is the account alone, and a row with more columns gives no more of it', async () => {
+  it('the user found by an API key contains only the account, and no other columns of its row', async () => {
     const { value } = await add();
     const caching = { ...parts, changes: { ...silentChangeFeed, isLive: true } };
     const people = createPeople(caching);

@@ -106,7 +106,7 @@ onPostgres('concurrent changes', (open) => {
     expect(outcomes.sort()).to.deep.equal(['accepted', 'email_taken', 'email_taken']);
   });
 
-  it('an address that a node of another version takes meanwhile is refused by name', async () => {
+  it('an address that a node of another version stores at the same time is refused as taken', async () => {
     const { id } = await addAda();
     const works = [
       () => createAccounts(otherNode()).add({ email: 'eve@demo.test', name: 'Eve' }),
@@ -124,7 +124,7 @@ onPostgres('concurrent changes', (open) => {
     }
   });
 
-  it('a change of an account that removes no link does not wait for imports and lines', async () => {
+  it('a password change, which removes no sign-in method, does not wait for a running import', async () => {
     const account = await addAda();
     const activity = createActivity(parts);
     const links = createPasswordLinks({ ...parts, accounts, activity });
@@ -136,7 +136,7 @@ onPostgres('concurrent changes', (open) => {
     });
   });
 
-  it('three changes of a node wait for an import in the database at once, so that all are made after its present batch; one, if its pool is small', async () => {
+  it('up to three changes of a node wait for a running import at the same time, or one if the connection pool is small', async () => {
     for (const [connections, atOnce] of [
       [10, 3],
       [5, 1],
@@ -155,7 +155,7 @@ onPostgres('concurrent changes', (open) => {
     }
   });
 
-  it('a link that its user removes at one node does not come back by an older line at another', async () => {
+  it('an identity that its user unlinks at one node is not linked again by an older import line at another node', async () => {
     const issuer = 'https://id.example.test';
     const identity = { issuer, subject: 'ada' };
     const { id } = await addAda();
@@ -279,7 +279,7 @@ onPostgres('concurrent changes', (open) => {
     expect(outcomes.sort()).to.deep.equal(['accepted', 'accepted', 'last_owner']);
   });
 
-  it('a change of the access of a person whom another process deletes meanwhile changes nothing', async () => {
+  it('a change of access for a user whom another process deletes meanwhile has no effect', async () => {
     const { id } = await createOrganizations(parts).add({ name: 'Nord' });
     const [owner, member] = await Promise.all(
       times(2, (index) => accounts.add({ email: `${index}@demo.test`, name: 'Member' })),
@@ -294,7 +294,7 @@ onPostgres('concurrent changes', (open) => {
     expect(await whileLocked<unknown>(lockImports, begin, { last })).to.deep.equal([false, undefined]);
   });
 
-  it('an edit of a client does not delay what is recorded about the client meanwhile', async () => {
+  it('an edit of a client does not delay other writes about that client', async () => {
     const { client } = await clients.add(partner);
     await clients.edit(client.id, { redirectUris: ['https://app.example/another'] }, async () => {
       await database.query(
@@ -306,7 +306,7 @@ onPostgres('concurrent changes', (open) => {
     expect(await database.query('SELECT FROM client_requests WHERE client_id = $1', [client.id])).to.have.length(1);
   });
 
-  it('a transfer is no earlier than a secret of the former owner that it waits for, by a clock that is ahead', async () => {
+  it('a transfer that waits for a new secret is dated no earlier than the secret, even one from a clock that is ahead', async () => {
     const { client } = await clients.add({ ...partner, ownerAccountId: (await addAda()).id });
     const later = new Date(Date.now() + 60_000);
     const addSecret = async (tx: Queries) => {
@@ -321,7 +321,7 @@ onPostgres('concurrent changes', (open) => {
     expect(transferred?.ownedSince).to.deep.equal(later);
   });
 
-  it('nothing joins or changes an organization while the last step deletes it', async () => {
+  it('joining or changing an organization waits while it is being deleted, and then has no effect', async () => {
     const { id: accountId } = await addAda();
     const organizations = createOrganizations(parts);
     const { id } = await organizations.add({ name: 'Nord' });

@@ -126,7 +126,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
       SELECT id, id, id, 'A', now() FROM unnest(ARRAY['acc_a', 'acc_b', 'acc_c']) id`),
   );
 
-  it('a refused sign-in that could not be recorded is in a later count', async () => {
+  it('a refused sign-in that could not be recorded is included in a later count', async () => {
     isAway = true;
     expect(await refuse('acc_a').catch(String)).to.equal('Error: away');
     await refuse('acc_a');
@@ -137,7 +137,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     expect(await countsOf('acc_a')).to.deep.equal([3]);
   });
 
-  it('a count that could not be recorded is recorded later', async () => {
+  it('a count of refused sign-ins that could not be recorded is recorded later', async () => {
     for (const _ of ['first', 'second', 'third']) await refuse('acc_b');
     now += 60_000;
     isAway = true;
@@ -158,7 +158,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     expect(await countsOf('acc_c')).to.deep.equal([undefined]);
   });
 
-  it('a refusal in a session that ended is recorded, and one that cannot be recorded keeps no other from being recorded', async () => {
+  it('a refusal in an ended session is recorded, and an entry that cannot be recorded does not block others', async () => {
     const session = { uid: 'ended', generation: 0 };
     const origin = { address: '192.0.2.1', browser: 'x', session };
     const refused = { action: 'sign_in_failed', actor: 'person', accountId: 'acc_a', origin } as const;
@@ -227,7 +227,7 @@ onPostgres('the audit log by cursor', (open) => {
     await trail.page('start', 1);
   });
 
-  it('entries of an earlier generation come first, and each entry is read once', async () => {
+  it('entries of an earlier generation of the log are read first, and each entry is read once', async () => {
     await record('a', 'b', 'c');
     await database.query('UPDATE audit_generation SET old_until = (SELECT max(id) FROM activity)');
     await record('d', 'e');
@@ -255,7 +255,7 @@ onPostgres('the audit log by cursor', (open) => {
     ['lower', '3'],
     ['higher', '900000000'],
   ] as const) {
-    it(`after a restore into a cluster with another counter, with ${what} numbers in the rows, each entry is read once and old cursors are refused`, async () => {
+    it(`after a restore into a cluster with another transaction counter (${what} numbers in the rows), each entry is read once, and old cursors are refused`, async () => {
       await record('a', 'b');
       const before = await readFrom('start');
       await restore(xact);
@@ -268,13 +268,13 @@ onPostgres('the audit log by cursor', (open) => {
     });
   }
 
-  it('a table without the generation of the log is an error, and not an endless repetition', async () => {
+  it('if the database has lost the generation of the log, reading fails, and does not return the same entries forever', async () => {
     await database.query('DELETE FROM audit_generation');
     const error = await trail.page('start', 1).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(Error).with.property('message').that.includes('audit_generation');
   });
 
-  it('after a restore, a slow writer holds up only the reader of the log, not other writers', async () => {
+  it('after a restore, a slow writer delays only readers of the log, not other writers', async () => {
     await record('a');
     await restore('900000000');
     const activity = createActivity({ database, clock: Date.now });
@@ -317,10 +317,10 @@ onPostgres('the audit log by cursor', (open) => {
   });
 });
 
-describe('the log of a copy of the database', () => {
+describe('the audit log in a copy of the database', () => {
   const start = startsOn('embedded');
 
-  it('a node begins the generation of its log, so that no cursor of before is accepted after a copy of the copy came back', async () => {
+  it('a node on a copy of the database starts a new generation of the log, so that cursors of the original are refused', async () => {
     const { database, clean } = await start();
     const log = () =>
       database.query<{ generation: string; origin: string }>('SELECT generation, origin FROM audit_generation');

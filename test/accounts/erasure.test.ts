@@ -58,7 +58,7 @@ describeOn([postgresServer], 'the deletion of an account', () => {
       expect((await push(on.service, [line])).results).to.deep.equal(['ok']);
     },
   })) {
-    it(`by ${how} erases the three entries that name the person`, async () => {
+    it(`the deletion of an account by ${how} erases the three entries that name the user`, async () => {
       await remove();
       expect(await entriesWith(on.service.database)).to.equal(0);
     });
@@ -84,7 +84,7 @@ onPostgres('the log of a deleted user', (open) => {
   });
   beforeEach(() => database.query('TRUNCATE accounts, activity, erased_people CASCADE'));
 
-  it('is erased up to a limit with the account, and the rest by the job', async () => {
+  it('the deletion of an account erases a limited number of entries at once, and a job erases the rest', async () => {
     await addAccount(database, PERSON);
     const own = { subject: 'idp-17', api_key_name: 'Till', ...BY_THEM, ...ABOUT_THEM };
     await addEntries(database, { account: PERSON, details: own, count: 700 });
@@ -99,7 +99,7 @@ onPostgres('the log of a deleted user', (open) => {
     expect(kept, 'addresses of other users').to.have.length(1_400);
   });
 
-  it('a second deletion, while the first one is still being erased, changes nothing', async () => {
+  it('a second deletion during the erasure after the first one changes nothing', async () => {
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
     await remove();
@@ -109,7 +109,7 @@ onPostgres('the log of a deleted user', (open) => {
     expect(await entriesWith(database)).to.equal(0);
   });
 
-  it('an account that is created with an id that is still being erased, and is deleted, is erased from the beginning', async () => {
+  it('if an account is created again and deleted during the erasure of its id, all its entries are erased', async () => {
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
     await remove();
@@ -120,7 +120,7 @@ onPostgres('the log of a deleted user', (open) => {
     expect(await entriesWith(database)).to.equal(0);
   });
 
-  it('two users who are named by one entry, and are deleted together, are both erased', async () => {
+  it('if two users who are named by one entry are deleted together, both are erased from it', async () => {
     const details = { by_account_id: OWNER, by_name: 'Olga', ...ABOUT_THEM };
     await addEntries(database, { account: OWNER, details });
     await database.transaction((tx) => eraseFromLog(tx, [OWNER, PERSON]));

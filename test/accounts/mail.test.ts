@@ -185,7 +185,7 @@ describe('mails to people', () => {
     );
   });
 
-  it('a hostile name adds no header, no line, no markup and no turned text', async () => {
+  it('a hostile name cannot add a header, a line, markup or reversed text to a mail', async () => {
     for (const [what, letter] of letters('en', HOSTILE, HOSTILE)) {
       const { raw, text, html, to } = await sent(letter, { name: HOSTILE });
       expect(to, what).to.deep.equal(['ada@example.test']);
@@ -199,7 +199,7 @@ describe('mails to people', () => {
     }
   });
 
-  it('mails have no word outside the texts, in the made-up language too', async () => {
+  it('every word of a mail comes from the language files, as a made-up language shows', async () => {
     await pseudoLanguage(async () => {
       for (const [what, letter] of letters(PSEUDO, '7', '7')) {
         const { html } = await sent(letter, { name: '7' });
@@ -229,7 +229,7 @@ describe('mails to people', () => {
 });
 
 describe('mails in the background', () => {
-  it('mails for which anyone can ask take no place of the notices to users', async () => {
+  it('mails that anyone can request never displace notices to users', async () => {
     const outcomes: string[] = [];
     const mail = createBackgroundMail({
       log: pino({ enabled: false }),

@@ -88,7 +88,7 @@ describe('the queue of password hashes', () => {
     };
   }
 
-  it('a caller with an earlier password hash waits behind callers without one', async () => {
+  it('callers who had no password hash yet are served before callers who had one', async () => {
     const { ask, pass, started } = queueOf(1, 10);
     await pass(['eve', 'eve', 'ada', 'eve', 'bob'].map((account) => ask(account)));
     expect(started).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
@@ -126,7 +126,7 @@ describe('the queue of password hashes', () => {
     expect(started).to.have.length(9);
   });
 
-  it('a full queue of hashes refuses the latest request of the caller with the most, and names that reason', async () => {
+  it('a full queue of hashes refuses the latest request of the caller with the most requests, and says why', async () => {
     const crowd = times(6, () => from('eve', '192.0.2.1'));
     const newcomers = times(5, (index) => from(`new-${index}`, `198.51.100.${index}`));
     // One request of Eve runs, and at most four requests may wait.

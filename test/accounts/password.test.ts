@@ -26,7 +26,7 @@ describe('password rules', () => {
     }
   });
 
-  it('a short, long, common or personal password, and one that is no text, is refused', async () => {
+  it('a password that is too short, too long, common, personal or not text is refused', async () => {
     const refused: [password: string, code: string][] = [
       ['elevenchars', 'password_too_short'],
       ['😀'.repeat(11), 'password_too_short'],
@@ -146,7 +146,7 @@ describe('sign-in', () => {
     });
   }
 
-  it('a sign-in renews a hash of another cost in the same turn, and only for the right password', async () => {
+  it('a sign-in replaces a hash of another cost in the same turn of the queue, and only for the right password', async () => {
     const cheap = await hashWith(password, CHEAP);
     const email = 'ada@demo.test';
     const stored = async (name = 'Ada') => {
@@ -167,7 +167,7 @@ describe('sign-in', () => {
     expect(await hashesOf(() => signIn({ email, password }))).to.equal(1);
   });
 
-  it('a hash that cannot be renewed fails no sign-in, and is reported', async () => {
+  it('a sign-in succeeds even if its hash cannot be replaced, and the failure is reported', async () => {
     const cheap = await hashWith(password, CHEAP);
     await database.query('UPDATE accounts SET password_hash = $1', [cheap]);
     const accept = await refuseChanges(database, 'UPDATE ON accounts');

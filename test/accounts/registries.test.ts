@@ -50,7 +50,7 @@ describe('the registries of accounts and organizations', () => {
     expect(JSON.stringify(stored)).to.not.include('correct horse');
   });
 
-  it('a changed account is read with its change at once, before the change feed announces it', async () => {
+  it('a change of an account is visible at once, before the change feed announces it', async () => {
     const registry = createAccounts({ database, changes: liveAndSilent, clock });
     const { id } = await registry.add({ email: 'live@demo.test', name: 'Livia' });
     const found = async () => {
@@ -64,7 +64,7 @@ describe('the registries of accounts and organizations', () => {
     expect(await found()).to.deep.equal({ isSuspended: true, sessionGeneration: 2 });
   });
 
-  it('a change of a place that was deleted meanwhile does not add the place again', async () => {
+  it('a change of a deleted organization does not create the organization again', async () => {
     const engine = createChanges({ database });
     const gone = { type: 'organization', id: 'org_0000000000000000', set: { name: 'Gone' } } as const;
     const { differences } = await engine.transaction((tx, now) => engine.make(tx, now, [gone]));

@@ -93,7 +93,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     });
   }
 
-  it('a record that returns to Redis after its end is refused everywhere, and other authorizations stay active', async () => {
+  it('a revoked authorization stays refused when its record returns to Redis, and other authorizations stay active', async () => {
     const { confidential } = on.clients;
     const [ended, active] = [await issueTokens(), await issueTokens()];
     const code = await on.partner.code(confidential);
@@ -119,7 +119,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     expect((await refresh(on.issuer, confidential, active.refreshToken)).status).to.equal(200);
   });
 
-  it('`revoke --token` refuses what has ended, although its record has returned to Redis', async () => {
+  it('`revoke --token` refuses a revoked token, even if its record has returned to Redis', async () => {
     const run = operatorFor(on.service);
     const tokens = [(await issueTokens()).accessToken, await issueMachineToken()];
     const putBack = await copyRecords();
@@ -130,7 +130,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     }
   });
 
-  it('a machine token that its client revokes after Redis has lost it stays revoked when it returns', async () => {
+  it('a machine token that its client revokes while Redis has lost it stays revoked when its record returns', async () => {
     const { machine } = on.clients;
     const thief = await addTestClient(on.service, 'Thief', { kind: 'machine' });
     const [lost, active] = [await issueMachineToken(), await issueMachineToken()];
@@ -149,7 +149,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     await expectDecisions(active, false);
   });
 
-  it('an end is complete while Redis is away, and holds when Redis returns with the record', async () => {
+  it('a revocation works while Redis is unavailable, and stays in force when Redis returns with the record', async () => {
     const [{ accessToken }, active] = [await issueTokens(), await issueTokens()];
     const [end, machineToken] = [await endOf(accessToken), await issueMachineToken()];
     const expiresAt = Math.floor(Date.now() / 1_000) + 3_600;
@@ -189,7 +189,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     await expectDecisions((await issueTokens()).accessToken, true);
   });
 
-  it('a node whose clock is a year ahead deletes no recorded end that is still needed', async () => {
+  it('a node whose clock is a year ahead deletes no recorded revocation that is still needed', async () => {
     const [accessToken, machineToken] = [(await issueTokens()).accessToken, await issueMachineToken()];
     const putBack = await copyRecords();
     for (const token of [accessToken, machineToken]) {

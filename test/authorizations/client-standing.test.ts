@@ -34,7 +34,7 @@ describe('the age and users of a client', () => {
   const standing = (clientId: string, accountId: string) =>
     createClientStandings({ database: open }).find(clientId, accountId);
 
-  it('a client with a new owner shows since when its present owner has it, and is as new as that', async () => {
+  it('the consent page shows since when the owner has had a transferred client, which counts as new from then on', async () => {
     const [former, owner, self] = [await addAccount(), await addAccount(), await addAccount()];
     const clientId = await addClient(former);
     expect(await standing(clientId, self)).to.deep.include({ ownedSince: null });
@@ -104,7 +104,7 @@ describe('the age and users of a client', () => {
     expect(await standing(clientId, await addAccount())).to.include({ people: 1_001 });
   });
 
-  describe('the facts about a client as text', () => {
+  describe('what the consent page says about a client', () => {
     const NOW = Date.parse('2026-11-23T12:00:00Z');
     const usual: ClientStanding = {
       registeredAt: new Date(NOW - 30 * DAY),

@@ -54,7 +54,7 @@ onPostgres('connections', (open) => {
     expect(await find()).to.deep.include({ ...renewed, generation: 1 });
   });
 
-  it('one of several approvals at the same moment creates the connection, also after an end', async () => {
+  it('exactly one of several simultaneous approvals creates the connection, also after the connection was ended', async () => {
     for (const _ of ['never connected', 'disconnected']) {
       const stored = await Promise.all([connect(), connect(), connect()]);
       expect(stored.filter((connected) => connected?.isNew)).to.have.length(1);
@@ -115,7 +115,7 @@ onPostgres('connections', (open) => {
     expect(await find()).to.equal(undefined);
   });
 
-  it('a node with an outdated generation of a connection reads it again for a newer authorization', async () => {
+  it('a node with an outdated generation of a connection reads it again when it sees a newer authorization', async () => {
     await connect();
     const live = { ...silentChangeFeed, isLive: true };
     const outdated = createConnections({ ...parts(), changes: live });
@@ -128,7 +128,7 @@ onPostgres('connections', (open) => {
     expect(await outdated.generationOf(accountId, clientId, 1)).to.equal(2);
   });
 
-  it('a connection is dropped from the cache only after the commit of its end', async () => {
+  it('a connection is removed from the cache only after its end is committed', async () => {
     await connect();
     let isCommitted = true;
     const dropped: boolean[] = [];
@@ -177,7 +177,7 @@ onPostgres('connections', (open) => {
     expect(listed).to.deep.include({ lastUsedAt: at });
   });
 
-  it('ending a connection increments its generation once, stores time and cause, and removes it from lists; the next is new', async () => {
+  it('ending a connection raises its generation, stores time and cause, and removes it from lists; the next is new', async () => {
     await connect();
     await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
     expect(await generation()).to.equal(1);
@@ -202,7 +202,7 @@ onPostgres('connections', (open) => {
     expect(await connections.endOf(accountId, clientId)).to.equal(undefined);
   });
 
-  it('no list, count or limit contains a connection that ended with its client, also while its row is not marked', async () => {
+  it('no list, count or limit includes a connection that ended with its client, even before its row is marked', async () => {
     const { accountId, clientId } = connection;
     await connect();
     const clients = createClientRegistry(parts());
@@ -230,7 +230,7 @@ onPostgres('connections', (open) => {
     expect(await seen()).to.include({ own: 1, both: 1, people: 1, others: 1, isConnected: true });
   });
 
-  it('counting the people of a client reads no connection that ended with the client, also while their rows are not marked', async () => {
+  it('counting the users of a client reads no connection that ended with it, even before the rows are marked', async () => {
     const { accountId, clientId } = connection;
     const MANY = 3_000;
     await database.query(

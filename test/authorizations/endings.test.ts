@@ -140,7 +140,7 @@ describe('revocation of connections and authorizations', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('an end that cannot be recorded ends nothing, and can be repeated', async () => {
+  it('an end that cannot be recorded ends nothing, and can be tried again', async () => {
     const one = await begin();
     failing = /ended_authorizations/;
     expect(await endings.end({ authorization: one, ...WHY }).catch(String)).to.equal('Error: down');
@@ -153,7 +153,7 @@ describe('revocation of connections and authorizations', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('the longest refresh lifetime is stored again if the database has lost it, and only a longer one needs the database', async () => {
+  it('if the database lost the longest refresh lifetime, it is stored again; a shorter lifetime needs no database', async () => {
     const stored = async () =>
       (await database.query('SELECT refresh_lifetime_seconds AS seconds FROM lasting_numbers'))[0];
     await revocations.keepEndsFor(2);
@@ -167,7 +167,7 @@ describe('revocation of connections and authorizations', () => {
     failing = undefined;
   });
 
-  it('the end of a machine token with an unknown expiry is kept for a day longer than any such token is valid', async () => {
+  it('the end of a machine token with an unknown expiry is kept a day longer than any machine token is valid', async () => {
     const settings = (seconds: number) => settingsOf(`tokens: { machine_access_token: ${seconds}s }`);
     expect(settings(DAY).tokens.machineAccessTokenSeconds).to.equal(DAY);
     expect(refusalOf(() => settings(DAY + 1)).problems).to.have.length(1);
@@ -179,7 +179,7 @@ describe('revocation of connections and authorizations', () => {
     expect(kept).to.deep.equal([{ seconds: 2 * DAY }]);
   });
 
-  it('a recorded end is deleted a day after a token store could last have the record, and not before', async () => {
+  it('a recorded end is deleted a day after the last time at which a token store could have the record', async () => {
     await database.query('DELETE FROM ended_authorizations');
     const end = async (authorization: Authorization) => endings.end({ authorization, ...WHY });
     // A refresh that races with the end prolongs a record of 10 minutes by at most the longest lifetime. Token stores
@@ -225,7 +225,7 @@ interface Kind {
   hasEnded(id: string): Promise<boolean>;
 }
 
-describeOn([postgresServer], 'a user or client with many single ends', () => {
+describeOn([postgresServer], 'a user or client with many ended authorizations or tokens', () => {
   const opened = createOpened();
   after(opened.closeAll);
   let changes: ChangeFeed;
@@ -296,7 +296,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
   }
 
   for (const name of ['authorization', 'machine token'] as const) {
-    it(`${name}: each of ${COUNT} ended ids is refused, by one statement for each id and none for a repetition`, async () => {
+    it(`${name}: each of ${COUNT} ended ids is refused; the first check takes one statement per id, a second check none`, async () => {
       const { byPrimaryKey, makeId, end, hasEnded } = kinds[name];
       const [ended, active] = [Array.from({ length: COUNT }, makeId), [makeId(), makeId()]];
       for (const id of ended) await end(id);
@@ -314,7 +314,7 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
       expect([await hasEnded(first), await hasEnded(second)]).to.deep.equal([true, false]);
     });
 
-    it(`${name}: an answer that was read before an end is not used after it`, async () => {
+    it(`${name}: an answer that was read before an end is not cached`, async () => {
       const { makeId, end, hasEnded } = kinds[name];
       const id = makeId();
       await untilHeard();
@@ -335,10 +335,10 @@ describeOn([postgresServer], 'a user or client with many single ends', () => {
   }
 });
 
-describe('the record of a single end', () => {
+describe('how long the end of a single authorization is kept', () => {
   const on = startSeeded({ clock: true, settings: { activity: { retentionSeconds: DAY } } });
 
-  it('an end is kept as long as the longest refresh token that any node may have issued, since lowered or not', async () => {
+  it('an end is kept for the longest refresh token lifetime that any node has used, even if it was lowered since', async () => {
     const { service, clock } = on;
     const { settings } = service;
     const withLifetime = (refreshTokenSeconds: number) => ({

@@ -45,7 +45,7 @@ describe('a value that was found in public', () => {
   const addKey = (name: string) => apiKeyOf(on.service, on.seeded.person, name);
   const ownedClient = (name: string) => addTestClient(on.service, name, { ownerAccountId: on.seeded.other.accountId });
 
-  it('the authorization of an access token, a refresh token or a code ends, and the person gets one mail for each', async () => {
+  it('a leaked access token, refresh token or code ends its authorization, and the user gets one mail for each', async () => {
     const { confidential: client } = on.clients;
     const { email, accountId } = on.seeded.person;
     const byAccess = await on.partner.tokens(client);
@@ -78,7 +78,7 @@ describe('a value that was found in public', () => {
     expect(await on.partner.isActive(untouched.accessToken)).to.equal(true);
   });
 
-  it('two tokens of one authorization, and values that are reported again, are mailed and recorded once', async () => {
+  it('two leaked tokens of one authorization, or values that are reported twice, cause one mail and one log entry', async () => {
     const { email, accountId } = on.seeded.person;
     const { accessToken, refreshToken } = await on.partner.tokens(on.clients.confidential);
     const from = (token: string) => ({ token, source: 'repeated' });
@@ -94,7 +94,7 @@ describe('a value that was found in public', () => {
     expect(recorded.filter((entry) => 'cause' in entry && entry.cause === 'leaked')).to.have.length(2);
   });
 
-  it('an API key is revoked, and its user gets a mail', async () => {
+  it('a leaked API key is revoked, and its user gets a mail', async () => {
     const { email, accountId } = on.seeded.person;
     const { value, lastFour } = await addKey('Nightly report');
     const { resourceServer } = on.clients;
@@ -110,7 +110,7 @@ describe('a value that was found in public', () => {
     });
   });
 
-  it('a machine access token is revoked; a client without an owner alerts only the operator', async () => {
+  it('a leaked machine access token is revoked; if its client has no owner, only the operator is notified', async () => {
     const { machine, resourceServer } = on.clients;
     const token = String((await clientCredentials(on.issuer, machine)).body.access_token);
     await report(token);
@@ -123,7 +123,7 @@ describe('a value that was found in public', () => {
     expect(mail.received.filter(({ text }) => text.includes('Night Sync'))).to.deep.equal([]);
   });
 
-  it('a client secret is refused after the grace period, even if it is the only one, and the page and the problems say why', async () => {
+  it('a leaked client secret is refused after the grace period, even if it is the only one, and the owner sees why', async () => {
     const { email, accountId } = on.seeded.other;
     const client = await ownedClient('Only Secret');
     await report(client.secret ?? '');
@@ -156,7 +156,7 @@ describe('a value that was found in public', () => {
     expect(await isSecretValid(on.issuer, { ...client, secret })).to.equal(true);
   });
 
-  it('the end of the grace period is final', async () => {
+  it('a secret whose grace period has ended stays refused, even if the grace period is made longer', async () => {
     const { accountId } = on.seeded.other;
     const client = await ownedClient('Final Secret');
     await report(client.secret ?? '');
@@ -178,7 +178,7 @@ describe('a value that was found in public', () => {
     expect((await on.service.clients.findClientIdBySecret(client.secret ?? '')) ?? '').to.equal(client.id);
   });
 
-  it('a changed grace period applies to secrets that are not refused yet, and not to refused ones', async () => {
+  it('a changed grace period applies to leaked secrets that are still accepted, not to those already refused', async () => {
     const [early, late] = [await ownedClient('Early Leak'), await ownedClient('Late Leak')];
     const { settings } = on.service;
     await report(early.secret ?? '');
@@ -195,7 +195,7 @@ describe('a value that was found in public', () => {
     await on.service.apply(settings);
   });
 
-  it("a machine client's leaked secret ends the tokens that were got with it, also when it is removed; another's stay", async () => {
+  it('the leak of a machine client secret ends only the tokens issued with it, even after the secret is removed', async () => {
     const machine = await addTestClient(on.service, 'Public Machine', { kind: 'machine' });
     const { secret } = await on.service.clients.addSecret(machine.id);
     const tokenBy = async (one = machine.secret) => {
@@ -213,7 +213,7 @@ describe('a value that was found in public', () => {
     expect([await on.partner.isActive(leaked), await on.partner.isActive(other)]).to.deep.equal([false, true]);
   });
 
-  it("a machine client's secret is refused at once, and so is every secret with a grace period of 0s", async () => {
+  it('a leaked secret of a machine client is refused at once, and so is any leaked secret if the grace period is 0s', async () => {
     const { accountId } = on.seeded.other;
     const machine = await addTestClient(on.service, 'Public Machine', {
       kind: 'machine',
@@ -236,7 +236,7 @@ describe('a value that was found in public', () => {
     expect((await clientCredentials(on.issuer, { ...machine, secret })).status).to.equal(200);
   });
 
-  it('a leaked secret can be replaced although the client has two secrets', async () => {
+  it('a leaked secret can be replaced even if the client already has two secrets', async () => {
     const client = await ownedClient('Two Secrets');
     on.clock.advance(1);
     const { secret: second } = await on.service.clients.addSecret(client.id);
@@ -253,7 +253,7 @@ describe('a value that was found in public', () => {
     expect(await isSecretValid(on.issuer, { ...client, secret: third })).to.equal(true);
   });
 
-  it('made-up, expired, ended and unknown values are answered as valid ones, and end nothing', async () => {
+  it('a report of a made-up, expired or unknown value gets the same answer as a valid one, and ends nothing', async () => {
     const { confidential: client } = on.clients;
     const { accessToken, refreshToken } = await on.partner.tokens(client);
     const id = accessToken.slice(8, 30);
@@ -274,7 +274,7 @@ describe('a value that was found in public', () => {
     expect((await refresh(on.issuer, client, refreshToken)).status).to.equal(200);
   });
 
-  it('a suspended or deleted owner gets no mail, and the value is ended', async () => {
+  it('the leaked secret of a suspended owner is refused after the grace period, and the owner gets no mail', async () => {
     const client = await ownedClient('Suspended Owner');
     const { accountId, email } = on.seeded.other;
     await on.service.accounts.suspend(accountId);
@@ -289,7 +289,7 @@ describe('a value that was found in public', () => {
     expect(mailsTo(email, 'Suspended Owner')).to.deep.equal([]);
   });
 
-  it('the place is stored and mailed without invisible characters and without our own values', async () => {
+  it('the place of a leak is stored and mailed without invisible characters and without the leaked value', async () => {
     const { email, accountId } = on.seeded.person;
     const { value } = await addKey('Odd place');
     const url = `https://evil.example/\u202e\u0000?k=${value.slice(0, 20)}\u200b${value.slice(20)}&${'x'.repeat(999)}`;

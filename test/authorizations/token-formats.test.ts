@@ -50,7 +50,7 @@ describe('codes and tokens', () => {
     }
   });
 
-  it('codes and refresh tokens are the same each time they are generated; access tokens all differ', () => {
+  it('a code or refresh token is the same whenever it is generated; access tokens all differ', () => {
     const [first, second] = [values(), values()];
     expect(second.code).to.equal(first.code);
     expect(second.refresh_token).to.equal(first.refresh_token);
@@ -66,7 +66,7 @@ describe('codes and tokens', () => {
   });
 
   for (const kind of ['code', 'refresh_token', 'access_token'] as const) {
-    it(`changing any character of the ${kind} makes it unreadable, and invalid with a correct checksum`, () => {
+    it(`changing any character of the ${kind} makes it unreadable, and invalid even with a corrected checksum`, () => {
       const value = values()[kind];
       expect(isGenuine(value)).to.equal(true);
       for (let place = 0; place < value.length; place += 1) {

@@ -98,7 +98,7 @@ describe('client registry', () => {
     expect((await registry.find(client.id))?.version).to.not.equal(client.version);
   });
 
-  it('a changed client is read with its change at once, before the change feed announces it', async () => {
+  it('a change of a client is visible at once, before the change feed announces it', async () => {
     const live = createClientRegistry({ ...parts, changes: { ...silentChangeFeed, isLive: true } });
     const { id } = (await live.add(partner)).client;
     const found = () => live.find(id);
@@ -204,7 +204,7 @@ describe('client registry', () => {
     expect(await connections.find(bob, other.id)).not.to.equal(undefined);
   });
 
-  it('the last statement of a deletion has no connection left to delete, also none that its user ended', async () => {
+  it('a deletion has ended all connections before its last statement, including those that a user had ended', async () => {
     const { client } = await registry.add(partner);
     const [ada, former] = [await addPerson(), await addPerson()];
     for (const accountId of [ada, former]) await connect(accountId, client);
@@ -253,7 +253,7 @@ describe('client registry', () => {
     expect(await registry.listByOwner(owner)).to.have.length(1);
   });
 
-  it('removing a secret of another client, or one with an impossible ID, is refused, and a public client has none', async () => {
+  it('removing a secret of another client, or with an impossible ID, is refused; a public client has no secrets', async () => {
     const { client } = await registry.add(partner);
     await registry.addSecret(client.id);
     const { client: other } = await registry.add({ ...partner, name: 'Other' });

@@ -86,7 +86,7 @@ describe('recent problems of a client', () => {
     expect(lines.join()).to.contain('TypeError');
   });
 
-  it('problems of each step and share displace none of another, nor their minute', async () => {
+  it('many problems at one endpoint, or that strangers can cause, do not displace other problems', async () => {
     const own = { error: 'invalid_scope', isFromClient: true };
     const [token, authorize] = [own, { ...own, step: 'authorize' as const }];
     for (const [index, share] of [token, authorize, {}].entries()) {
@@ -107,7 +107,7 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(205);
   });
 
-  it('equal problems, however many, displace no other of their share, nor its place in their minute', async () => {
+  it('many equal problems displace no different ones, and do not use up the limit per minute', async () => {
     const refused = (requestId: string, more: Partial<ClientRequest> = {}) =>
       problem(requestId, { step: 'authorize', error: 'invalid_scope', isFromClient: true, ...more });
     for (let number = 0; number < 90; number += 1) {
@@ -132,7 +132,7 @@ describe('recent problems of a client', () => {
     );
   });
 
-  it('equal problems are those with the same unregistered redirect URI, and the latest 5 are kept', async () => {
+  it('problems are equal if they have the same unregistered redirect URI, and the latest 5 are kept', async () => {
     for (let number = 0; number < 21; number += 1) {
       const redirectUri = `https://app.example/${number % 2}`;
       problems.record(problem(`req_${number}`, { step: 'authorize', error: 'invalid_redirect_uri', redirectUri }));
@@ -142,7 +142,7 @@ describe('recent problems of a client', () => {
     expect(await requestIds()).to.deep.equal(Array.from({ length: 10 }, (_, index) => `req_${20 - index}`));
   });
 
-  it('a problem of the former minute that comes late does not begin the limit of this minute again', async () => {
+  it('a late problem of the previous minute does not reset the limit of the present minute', async () => {
     let release = () => {};
     const late = new Promise<void>((resolve) => {
       release = resolve;
@@ -169,7 +169,7 @@ describe('recent problems of a client', () => {
     expect((await requestIds()).filter((id) => id !== 'req_late')).to.have.length(60);
   });
 
-  it('requests with made-up client ids wait in a bounded number for their look-ups', async () => {
+  it('at most 2,000 look-ups of made-up client ids wait at the same time', async () => {
     let asked = 0;
     let release = () => {};
     const waiting = new Promise<void>((resolve) => {
@@ -258,7 +258,7 @@ describe('recent problems of a client', () => {
   });
 });
 
-describe('a redirect URI without values', () => {
+describe('the recorded form of a redirect URI', () => {
   const cases: Readonly<Record<string, string>> = {
     'https://app.example/cb': 'https://app.example/cb',
     'https://app.example/cb?': 'https://app.example/cb?',

@@ -27,7 +27,7 @@ describe('list of redirect URIs', () => {
     expect(checkRedirectUris(many, web).problems).to.have.nested.property('[0].code', 'too_many');
   });
 
-  it('each invalid redirect URI has its own problem, and a repeated URI is refused, not merged', () => {
+  it('each invalid redirect URI gets its own error, and a repeated URI is refused, not merged', () => {
     const uris = [uriNumber(1), 'https://app.example/*', uriNumber(1), '', 'http://App.example/'];
     expect(found(uris)).to.deep.equal([
       [1, 'wildcard'],
@@ -46,7 +46,7 @@ describe('list of redirect URIs', () => {
     expect(found([upper, uriNumber(2)])).to.deep.equal([[0, 'spelling']]);
   });
 
-  it('an origin with and one without a slash at its end are duplicates: the second is refused', () => {
+  it('the same origin with and without a slash at its end is a duplicate: the second one is refused', () => {
     for (const uris of [
       ['https://app.example', 'https://app.example/'],
       ['https://app.example/', 'https://app.example'],

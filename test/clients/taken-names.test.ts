@@ -30,7 +30,7 @@ describe('a client name that resembles a taken name', () => {
     expect(await refusalOf(add('Southern Logistics'))).to.equal('accepted');
   });
 
-  it('the name of a verified client is taken with generic words, too, except a name of generic words alone', async () => {
+  it('the name of a verified client is also taken with generic words added, unless it is itself a generic word', async () => {
     for (const name of ['Xero', 'Accounting']) {
       const { client } = await on.service.clients.add({ ...partner, name });
       await on.service.clients.verify(client.id, true);
@@ -75,7 +75,7 @@ describe('a client name that resembles a taken name', () => {
     }
   });
 
-  it('a client keeps its name if another uses it later: only a changed name is checked', async () => {
+  it('a client keeps a name that is taken: only a changed name is checked', async () => {
     const { client } = await add('Northern Logistics', { naming: 'by the operator' });
     const redirectUris = ['https://app.example/other'];
     const { clients } = on.service;

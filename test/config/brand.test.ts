@@ -27,7 +27,7 @@ describe('the logo of the brand', () => {
     }
   });
 
-  it('the width and height of a WebP logo are those of its header', () => {
+  it('the width and height of a WebP logo are read from its header', () => {
     const sized: readonly (readonly [keyof typeof WEBP, number, Buffer])[] = [
       ['lossy', 26, Buffer.from([0x2c, 0x41, 0x34, 0x02])],
       ['lossless', 21, Buffer.from([0x2b, 0xc1, 0x8c, 0x10])],
@@ -70,7 +70,7 @@ describe('the logo of the brand', () => {
 });
 
 describe('the colour of the brand', () => {
-  it('contrasts are those of WCAG', () => {
+  it('contrast is calculated as WCAG defines it', () => {
     expect(contrast('#000000', '#ffffff')).to.equal(21);
     expect(contrast('#777777', '#FFFFFF')).to.be.closeTo(4.478, 0.0005);
     expect(contrast('#767676', '#ffffff')).to.be.closeTo(4.542, 0.0005);
@@ -78,7 +78,7 @@ describe('the colour of the brand', () => {
     expect(contrast('#ffffff', '#0000ff')).to.be.closeTo(8.592, 0.0005);
   });
 
-  it('the backgrounds are those of the stylesheet', () => {
+  it('colours are checked against the backgrounds of the stylesheet', () => {
     const css = readFileSync(path.join(ROOT, 'views/assets/gatehouse.css'), 'utf8');
     const valuesOf = (name: string) =>
       [...css.matchAll(new RegExp(`--${name}: (#[0-9a-f]{6});`, 'g'))].map(([, value]) => value);
@@ -99,7 +99,7 @@ describe('the colour of the brand', () => {
     expect(problemsOf('brand: { colour: "#856b00" }')).to.have.length(1);
   });
 
-  it('every colour has a readable shade in each theme, and a readable colour is kept', () => {
+  it('every colour gets a readable shade in each theme, and a readable colour is not changed', () => {
     for (const colour of ['#000000', '#ffffff', '#ffcc00', '#e4002b', '#0b5cad', '#00a0df']) {
       for (const theme of ['light', 'dark'] as const) {
         const shade = nearestReadable(colour, theme);
@@ -112,7 +112,7 @@ describe('the colour of the brand', () => {
 });
 
 describe('the texts and links of the brand', () => {
-  it('links are https URLs without a login, support may be an address, and a name is one line', () => {
+  it('links must be https URLs without a login, support may be an address, and a name must be one line', () => {
     const wrong = {
       home_url: ['javascript:alert(1)', 'http://www.example.com/', 'https://a:b@example.com/'],
       privacy_url: ['data:text/html,x', 'privacy.html'],
@@ -135,7 +135,7 @@ describe('the texts and links of the brand', () => {
     });
   });
 
-  it('a right has one text, or one for each language of the pages', () => {
+  it('a right has one text for all languages, or one for each of some languages', () => {
     const { rights } = settingsOf('rights: { read: { de: Bestand sehen }, write: change stock }');
     expect(rights).to.deep.equal({
       read: { de: 'Bestand sehen' },
@@ -147,7 +147,7 @@ describe('the texts and links of the brand', () => {
     }
   });
 
-  it('the example of the docs is accepted', () => {
+  it('the example in the docs is accepted', () => {
     const page = readFileSync(path.join(ROOT, 'docs/operations/brand.md'), 'utf8');
     const [, example = ''] = /```yaml\n(.*?)```/s.exec(page) ?? [];
     logoFile('acme.png', png(240, 60));

@@ -105,7 +105,7 @@ describe('the settings file', () => {
     }
   });
 
-  it('a mistake in YAML names the line where it begins, and its remedy', () => {
+  it('the error for a YAML mistake names the line where it begins, and the remedy', () => {
     const GENERAL_REMEDY = 'correct that line; put a text with special characters into quotes';
     for (const [yaml, line, remedy] of [
       ['issuer: a\nlog: {}\nissuer: b\n', 3, 'the setting is also in an earlier line: remove one of the two'],
@@ -127,7 +127,7 @@ describe('the settings file', () => {
     }
   });
 
-  it('a mistake in YAML repeats no value, which may be a password', () => {
+  it('the error for a YAML mistake shows no value, because it may be a password', () => {
     for (const value of ['!swordfish', '|swordfish', '>swordfish', '"a" swordfish', '@swordfish', '*swordfish']) {
       const [problem] = problemsOf(`mail:\n  smtp_url: ${value}\n`);
       expect(problem?.message, value).to.match(/^(is not YAML|has an alias)/);

@@ -283,8 +283,8 @@ const ACCEPTED: readonly Accepted[] = [
   ],
 ];
 
-describe('odd settings', () => {
-  it('a text that means nothing, or something else than it says, is refused with its place and remedy', () => {
+describe('unusual settings', () => {
+  it('a setting that means nothing, or not what it seems to mean, is refused with its place and remedy', () => {
     for (const [yaml, path, remedy, environment] of REFUSED) {
       const [problem] = problemsOf(yaml, environment);
       const place = problem?.path.replace(fileWith(yaml), 'FILE');
@@ -293,7 +293,7 @@ describe('odd settings', () => {
     }
   });
 
-  it('an unusual text that is accepted means what it says, and what can hardly be meant is a warning', () => {
+  it('an unusual setting that is accepted means what it seems to mean, and a probable mistake causes a warning', () => {
     for (const [yaml, settings, warned, environment = {}] of ACCEPTED) {
       const { effectiveSettings, warnings } = inspectSettings({ environment, file: fileWith(yaml) });
       const given = effectiveSettings.filter(({ from }) => from !== 'default');

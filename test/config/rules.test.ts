@@ -5,7 +5,7 @@ const HTTPS = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
 const database = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse' };
 
 describe('rules across settings', () => {
-  it('the sender of mail is exactly one valid address', () => {
+  it('the sender of mail must be exactly one valid address', () => {
     const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];
     senders.push('a@b.c:25', 'Gate <a(x)@b.c>', 'a@b.c, x@y.z', '"a"@b.c');
     for (const from of senders) {
@@ -29,7 +29,7 @@ describe('rules across settings', () => {
     settingsOf('{}', redis);
   });
 
-  it('every spelling of a loopback address is one', () => {
+  it('every spelling of a loopback address is recognized', () => {
     for (const host of ['localhost', 'localhost:8080', '127.0.0.1', '127.8.9.1:1', '[::1]:3000']) {
       expect(settingsOf(`issuer: http://${host}`).isLoopback, host).to.equal(true);
     }

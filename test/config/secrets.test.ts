@@ -87,8 +87,8 @@ describe('the secrets of an embedded deployment', () => {
   });
 });
 
-describe('the problems of a reload that all operators see', () => {
-  it('name the settings, and repeat no text from the place of a name, which may be a secret', () => {
+describe('the problems of a reload, which all operators see', () => {
+  it('the problems name settings, but show no unknown name from the file, which may be a secret', () => {
     const yaml = 'server:\n  host: 7\n  port swordfish: 1\n  swordfish: 1\nserver swordfish: 1\nswordfish: 1\n';
     const lines = problemLines(refusalOf(() => settingsOf(yaml, { PORT: 'x' })));
     expect(lines.join('\n')).to.not.include('swordfish');

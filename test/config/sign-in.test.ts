@@ -130,7 +130,7 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
-  it('an invalid sign-in provider is not reported as missing, too', () => {
+  it('an invalid sign-in provider is not also reported as missing', () => {
     for (const wrong of [{ lable: 'x' }, { id: 'a/b' }]) {
       const providers = [{ ...ENTRY, ...wrong }];
       expect(pathsOf(`sign_in: ${JSON.stringify({ passwords: false, providers })}`)).to.deep.equal([

@@ -103,7 +103,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     after(() => administrator.disconnect());
 
     for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGPIPE'] as const) {
-      it(`a backup that ${signal} ends lets Redis rewrite its files again`, async () => {
+      it(`after ${signal} ends a backup, Redis may rewrite its files again`, async () => {
         const script = startBackup(redis);
         await once(script.stdout, 'readable');
         expect(await percentage()).to.equal('0');
@@ -113,7 +113,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
       });
     }
 
-    it('a backup whose reader has gone lets Redis rewrite its files again', async () => {
+    it('after the reader of a backup disconnects, Redis may rewrite its files again', async () => {
       const script = startBackup(redis);
       await once(script.stdout, 'readable');
       script.stdout.destroy();
@@ -122,7 +122,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
       expect(await percentage()).to.equal('80');
     });
 
-    it('a second backup at the same time is refused, and leaves the setting to the first one', async () => {
+    it('a second backup at the same time is refused, and does not change the setting that the first one will restore', async () => {
       const first = startBackup(redis);
       await once(first.stdout, 'readable');
       const second = startBackup(redis);
@@ -190,12 +190,12 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     return readFileSync(file('shown'), 'utf8').trim();
   };
 
-  it('an @ in the password of the database does not end it', () => {
+  it('the password of the database may contain an @', () => {
     expect(connect('postgres://ada:s@cret@host:5/db')).to.equal('s@cret --dbname=postgres://ada@host:5/db');
     expect(connect('postgresql://ada@host/db')).to.equal('--dbname=postgresql://ada@host/db');
   });
 
-  it('a URL that could put its password on a command line is refused, and no program sees it', () => {
+  it('a URL that could put its password on a command line is refused before any program receives it', () => {
     for (const [url, cause] of [
       ['postgres://ada:100%@host/db', /Write % .* as %25/],
       ['mysql://ada:secret@host/db', /does not begin with postgres/],

@@ -115,7 +115,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect(files.map(contentOf)).to.deep.equal(all);
   });
 
-  it('the container for secrets gives PostgreSQL and Caddy their files, also if another user owned them', async () => {
+  it('the secrets container gives PostgreSQL and Caddy ownership of their files, even if another user owned them', async () => {
     const uidOf = (name: string) => statSync(path.join(secrets, name)).uid;
     chownSync(path.join(secrets, 'postgres/password'), 0, 0);
     for (const name of ['caddy', 'caddy/pki']) chownSync(path.join(secrets, name), 0, 0);

@@ -195,7 +195,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
   });
 });
 
-describe('operator doctor, comparing its own address with the recorded one', () => {
+describe('operator doctor, checking the address of its own requests', () => {
   const [OURS, PROXY, PRIVATE] = ['198.51.100.1', '198.51.100.2', '10.0.0.5'];
   for (const [says, status, recorded, from, to] of [
     ['a proxy on this machine', 'problem', '127.0.0.1', OURS, OURS],
@@ -215,7 +215,7 @@ describe('operator doctor, comparing its own address with the recorded one', () 
     });
   }
 
-  it('behind a counted proxy, a private network may have another address outside', () => {
+  it('behind a proxy that proxy_hops counts, a private address may differ from the recorded one', () => {
     const seen = { recorded: OURS, from: PRIVATE, to: PROXY, proxyHops: 1 };
     expect(hopsVerdict(seen)).to.include({ status: 'ok' });
     for (const recorded of [PROXY, '127.0.0.1']) {

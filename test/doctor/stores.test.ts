@@ -64,7 +64,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(of('migrations').message).to.contain('9999_later of a later version');
   });
 
-  it('the doctor detects a Redis account that may not do what requests do, and so does the check of /readyz', async () => {
+  it('the doctor and /readyz detect a Redis account that lacks a permission that requests need', async () => {
     const server = await startRedisServer();
     const redis = await opened.add(Promise.resolve(new Redis(server.url)), async (one) => one.disconnect());
     const url = server.url.replace('redis://', 'redis://few:secret@');
@@ -91,7 +91,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     await server.stop();
   });
 
-  it('the doctor accepts tables of other programs, and warns of our own that this role may not migrate', async () => {
+  it('the doctor accepts tables of other programs, but warns of Gatehouse tables that its role cannot migrate', async () => {
     const { url, admin, role } = await withRole();
     await admin.query(`GRANT USAGE ON SCHEMA public TO ${role};
       GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};
@@ -106,7 +106,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
     expect(troubles.map(({ check }) => check)).not.to.contain('database_owner');
   });
 
-  it('the doctor warns of a role that may open fewer connections than the nodes', async () => {
+  it('the doctor warns of a database role whose connection limit is too low for the nodes', async () => {
     const { url, admin, role } = await withRole();
     await admin.query(`GRANT pg_read_all_settings TO ${role}; ALTER ROLE ${role} CONNECTION LIMIT 5;
       ALTER SCHEMA public OWNER TO ${role}`);
@@ -149,13 +149,13 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
   });
 
-  it('a text of a foreign server never becomes the remedy', () => {
+  it('text from another server never becomes a remedy of the doctor', () => {
     const foreign = 'no\0 → type this';
     const { message, remedy } = problem`it answers ${foreign} → ask ${foreign}`;
     expect({ message, remedy }).to.deep.equal({ message: `it answers ${foreign}`, remedy: `ask ${foreign}` });
   });
 
-  it('after a failed statement the doctor continues; after a lost store it lists what it could not check', async () => {
+  it('the doctor continues after a failed statement; if a store is lost, it lists what it could not check', async () => {
     const failing = (name: string, code: string) =>
       check(name, ['settings'], '', () => {
         throw new StorageUnavailable('postgresql', Object.assign(new Error('no answer'), { code }));

@@ -74,7 +74,7 @@ onPostgresAndRedis('operator doctor, on a running service', (start) => {
     expect(output).not.to.match(/gate_(at|rt|ac|cs)_/);
   });
 
-  it('if passwords are disabled, the doctor tries all steps with a one-time link; it names unknown test organizations', async () => {
+  it('without passwords the doctor tries all steps with a one-time link, and it reports unknown test organizations', async () => {
     const port = await freePort();
     const issuer = `http://localhost:${port}`;
     const upstream = await startUpstream(issuer);

@@ -80,7 +80,7 @@ describe('compressed files', () => {
     }
   });
 
-  it('the stylesheet with the colour of the brand is compressed, and that of another node is sent as it is', async () => {
+  it('the stylesheet with the brand colour is sent compressed, and one with the colour of another node uncompressed', async () => {
     const { brand } = on.service.settings;
     await on.service.apply({ ...on.service.settings, brand: { ...brand, colour: '#0B5CAD' } });
     const coloured = (await files()).find((url) => url.endsWith('?colour=0b5cad')) ?? '';

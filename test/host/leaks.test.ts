@@ -75,14 +75,14 @@ describe('requests that report leaked values', () => {
     expect((await reportLeaks(on.service, [{ token }])).status).to.equal(200);
   }
 
-  it('while some statements fail, the operator learns of a marked secret although its client could not be read again', async () => {
+  it('while some statements fail, the operator is notified of a leaked secret even if its client cannot be read again', async () => {
     await reportTwice(on.clients.confidential.secret ?? '', /^\s*SELECT.*FROM clients c/s);
     expect(counted(await scrape(on.service), 'gatehouse_leaked_values_total')).to.include({
       '{kind="client_secret"}': 1,
     });
   });
 
-  it('the end of a leaked machine token is recorded for the owner in the same statement', async () => {
+  it('one statement both revokes a leaked machine token and records this for the owner', async () => {
     const { accountId: ownerAccountId } = on.seeded.other;
     const options = { kind: 'machine', ownerAccountId } as const;
     const machine = await addTestClient(on.service, 'Owned machine', options);
@@ -130,7 +130,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     return reads.reduce((sum, { values }) => sum + values.length, count);
   }
 
-  it('each value is read at most once, also if it is reported twice or has ended', async () => {
+  it('each value is read at most once, even if it is reported twice or has ended', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const machine = await clientCredentials(on.issuer, on.clients.machine);
     const tokens = [accessToken, String(machine.body.access_token)];
@@ -149,7 +149,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     expect(await storeReads(report(tokens)), 'ended').to.equal(2);
   });
 
-  it('an error that a repetition does not mend is 500, without the advice to repeat', async () => {
+  it('an error that a retry cannot fix is answered with 500, without the advice to retry', async () => {
     const { database } = on.service;
     const key = await apiKeyOf(on.service, on.seeded.person);
     const accept = await refuseChanges(database, 'UPDATE OR DELETE ON api_keys');
@@ -159,7 +159,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     expect(text).to.not.include('Send the same report again');
   });
 
-  it('if a store fails half way, the answer is 503, and the same report can be sent again', async () => {
+  it('if a store fails during a report, the answer is 503, and the same report can be sent again', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const list = [accessToken, on.clients.machine.secret ?? ''].map((token) => ({ token }));
     await postgres.kill();
@@ -176,7 +176,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     expect((await clientCredentials(on.issuer, on.clients.machine)).status).to.equal(401);
   });
 
-  it('secrets are refused although Redis does not answer for the tokens of the same report', async () => {
+  it('leaked secrets are refused even if Redis does not answer for the tokens in the same report', async () => {
     const machine = await addTestClient(on.service, 'Beside tokens', { kind: 'machine' });
     const tokens = Array(20)
       .fill('')

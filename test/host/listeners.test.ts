@@ -225,7 +225,7 @@ describe('a listener', () => {
       }
     });
 
-    it('CONNECT behind an answer that the client does not read holds no connection', async () => {
+    it('CONNECT after a request whose answer the client does not read leaves no open connection', async () => {
       // The answer exceeds the buffers of both sockets, and the usual limits end no connection within the test.
       const { socket } = send(await open({ limits: USUAL }), '');
       socket.pause();

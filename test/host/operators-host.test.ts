@@ -81,7 +81,7 @@ describe("the operators' listener", () => {
   });
 });
 
-describe('the paths of senders', () => {
+describe('the paths /changes, /leaks and /audit, which have secrets of their own', () => {
   const start = startsOn();
   const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
   const sender = [{ name: 'tests', secret: SECRET }];
@@ -92,7 +92,7 @@ describe('the paths of senders', () => {
     ['/leaks', 'leaks', 'POST'],
     ['/audit', 'audit', 'GET'],
   ] as const) {
-    it(`${path} refuses browsers, other host names, other methods and wrong secrets, and exists only with a secret`, async () => {
+    it(`${path} refuses browsers, other host names, other methods and wrong secrets, and exists only if a secret is set`, async () => {
       const service = await start({ settings: { senders, limits: { clientFailuresPerAddress: 3 } } });
       const ask = (headers: Record<string, string>, method: string = usual, { operatorsUrl } = service) =>
         rawRequest(Number(new URL(operatorsUrl).port), path, {

@@ -241,7 +241,7 @@ describe('request lines', () => {
   });
 });
 
-describe('the line of a request', () => {
+describe('the format of the log line of a request', () => {
   const HOSTILE = [
     '',
     '/"}\\u0022,"status":200,"x":"',
@@ -274,7 +274,7 @@ describe('the line of a request', () => {
     expect(JSON.parse(ours?.slice(3) ?? '')).to.deep.include(JSON.parse(JSON.stringify(fields)));
   }
 
-  it('it is byte for byte as pino writes it, whatever a caller has put into its fields', () => {
+  it('the log line is byte for byte as pino would write it, whatever a caller puts into its fields', () => {
     const names = ['requestId', 'method', 'path', 'route', 'ip', 'clientId', 'accountId', 'cause'];
     for (const value of HOSTILE) {
       for (const name of names) expectAsPino('info', { ...line, [name]: value });
@@ -284,7 +284,7 @@ describe('the line of a request', () => {
     expectAsPino('info', { ...line, accountId: undefined }, log.child({ node: 'a"b' }));
   });
 
-  it('a lone surrogate is escaped, because it cannot be encoded as UTF-8', () => {
+  it('an unpaired surrogate is escaped, because UTF-8 cannot encode it', () => {
     lines.length = 0;
     requestLine(log)('info', { ...line, path: '/\ud800' });
     expect(lines.join(''))

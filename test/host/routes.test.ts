@@ -63,7 +63,7 @@ describe('routes', () => {
   /** The rows for the forms of pages, without the POST endpoints for programs. */
   const posts = (): string[] => rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
 
-  it('outside of the profile the service has exactly the routes in the table', () => {
+  it('all routes outside of the profile are in the table, and the table has no others', () => {
     const others = rows().filter((row) => !row.split(' ')[1]?.startsWith('/profile'));
     const shown = others.map((row) => row.replace(FORM, 'FORM'));
     expect(shown.join('\n'), 'give a new path a row in TABLE, with its steps').to.equal(TABLE.trim());
@@ -94,7 +94,7 @@ describe('routes', () => {
     expect(under('/profile').filter((row) => !own.test(row))).to.deep.equal([]);
   });
 
-  it('a form of the profile requires the same of its path as its page, and saves only fields that were checked', () => {
+  it('each form of the profile requires the same as the page at its path, and saves only checked fields', () => {
     /** The paths with what they require, apart from what all pages or all forms require. */
     const required = (method: string): readonly string[] =>
       under('/profile')
@@ -112,7 +112,7 @@ describe('routes', () => {
     expect(saving.filter((row) => !/ checkForm (requireRecentSignIn )?save$/.test(row))).to.deep.equal([]);
   });
 
-  it('a page of the profile ends with `show`, except for these', () => {
+  it('every route of a profile page ends with the step `show`, with these exceptions', () => {
     const others = under('/profile').filter((row) => /^GET (?!.* show$)/.test(row));
     expect(others.map((row) => row.replace(/^GET \/profile(\S+): .* /, '$1 '))).to.deep.equal([
       '/oauth-clients/:id/join/:organization backToConnect',
@@ -128,7 +128,7 @@ describe('routes', () => {
     ]);
   });
 
-  it('each step that requires something stands in as many routes of the profile as here', () => {
+  it('each step that requires something is used by exactly this number of profile routes', () => {
     const counts: Record<string, number> = {};
     for (const { steps } of on.service.routes().filter(({ path }) => path.startsWith('/profile'))) {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;

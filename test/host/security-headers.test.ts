@@ -45,7 +45,7 @@ describe('security headers', () => {
     }
   });
 
-  it('pages that redirect to a client have no form-action in their CSP, and can reach their opener', async () => {
+  it('pages that redirect to a client have no form-action in their CSP, and can reach the window that opened them', async () => {
     const visitor = createPerson(on.issuer);
     const pages = {
       'sign in': await interactionPage(visitor),
@@ -200,7 +200,7 @@ describe('security headers of an https issuer', () => {
     ask = (path, headers) => rawRequest(settings.server.port, path, { headers: { host, ...headers } });
   });
 
-  it('a Host with the default port of the scheme names the issuer, too', async () => {
+  it('a Host header with the default port of the scheme is accepted', async () => {
     expect((await ask(METADATA, { host: 'gatehouse.example:443' })).status).to.equal(200);
     expect((await ask(METADATA, { host: 'gatehouse.example:80' })).status).to.equal(421);
   });
@@ -213,7 +213,7 @@ describe('security headers of an https issuer', () => {
     }
   });
 
-  it('refusals that no page answers have the security headers, too', async () => {
+  it('errors that are answered without a page have the security headers, too', async () => {
     for (const [status, path, headers] of [
       [421, '/login', { host: 'elsewhere.example' }],
       [400, '//x@[/#', { host }],

@@ -75,7 +75,7 @@ describe('sign-in limits', () => {
   });
 
   for (const [hops, caller, forged, other] of CALLERS) {
-    it(`behind ${hops} proxies that add to it, no client forges its address or locks a user out elsewhere`, async () => {
+    it(`behind ${hops} proxies that append to X-Forwarded-For, no client forges its address or locks users out elsewhere`, async () => {
       const behind = hops === 0 ? service : await startBehind(hops);
       const [person, neighbor] = [await newPerson(behind), await newPerson(behind)];
       await useUp(behind, person, caller);

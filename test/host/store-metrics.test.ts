@@ -64,7 +64,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     await untilUp();
   });
 
-  it('while PostgreSQL hangs the metrics report it as down, and a user who signs out is signed out, and the browser forgets the pages', async () => {
+  it('while PostgreSQL hangs, the metrics report it as down, and signing out ends the session and clears the browser', async () => {
     await untilUp();
     const person = createPerson(service.issuer);
     await person.signIn(seeded.person);

@@ -108,7 +108,7 @@ describe('views', () => {
     }
   });
 
-  it('views print no English except the texts: what they say is in views/texts', async () => {
+  it('views print English only from views/texts', async () => {
     await pseudoLanguage(async () => {
       const english: string[] = [];
       for (const name of Object.keys(samples) as ViewName[]) {
@@ -189,7 +189,7 @@ describe('views', () => {
     }
   });
 
-  it('the template engine never takes page data or ctx.state for its own options', async () => {
+  it('the template engine never takes its own options from page data or ctx.state', async () => {
     const options = { client: true, delimiter: '$', cache: false, escapeFunction: 'throw 1' };
     draw = (ctx) => {
       Object.assign(ctx.state, options, { settings: { 'view options': options } });

@@ -27,7 +27,7 @@ onPostgres('operator import', (open) => {
   const importFile = (file: string, options = '') => value(`import ${file} ${options}`);
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
 
-  it('an import brings the database to the state of the file, whatever the order of its lines', async () => {
+  it('an import makes the database match the file, whatever the order of its lines', async () => {
     const file = fileOf(
       '\uFEFF',
       rights('A1', 'W1', 'write', 'read'),
@@ -55,7 +55,7 @@ onPostgres('operator import', (open) => {
     }
   });
 
-  it('a line with `clients` sets the policy of its organization; without `clients`, a new organization gets the policy of the settings, and another one keeps its own', async () => {
+  it('a line with `clients` sets the policy of its organization; without it, only a new one gets the default policy', async () => {
     const GATEHOUSE_CONFIG = path.join(temporaryDirectory('policy'), 'gatehouse.yaml');
     writeFileSync(GATEHOUSE_CONFIG, 'organizations: { clients: ask }\n');
     const asking = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
@@ -74,7 +74,7 @@ onPostgres('operator import', (open) => {
     expect((await policies()).slice(0, 2)).to.deep.equal(['Acme open', 'Bolt ask']);
   });
 
-  it('a second import of the same file writes no record and no time of a record, and notifies no node', async () => {
+  it('a second import of the same file writes nothing, not even times, and notifies no node', async () => {
     const lines = [...ACME, account('A1'), membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await importFile(fileOf(...lines), '--as-of 2h');
     const before = await everything();
@@ -90,7 +90,7 @@ onPostgres('operator import', (open) => {
     await changes.close();
   });
 
-  it('a file belongs to the earlier one with which it has most records in common', async () => {
+  it('an imported file is a new version of the earlier file with which it shares the most records', async () => {
     const set = async () =>
       (await parts().database.query<{ file_id: string }>('SELECT DISTINCT file_id FROM known_times')).map(
         ({ file_id }) => file_id,
@@ -146,7 +146,7 @@ onPostgres('operator import', (open) => {
     expect(await accounts().find(made.id)).to.include({ externalId: 'A1', hasPassword: true });
   });
 
-  it('accounts that exchange addresses, even in a cycle, have their new ones in one transaction, even if the lines are far away', async () => {
+  it('accounts that exchange addresses, even in a cycle, get them in one transaction, even if the lines are far apart', async () => {
     const { database } = parts();
     const others = Array.from({ length: 501 }, (_, at) => account(`A${at + 2}`));
     const people = (...emails: string[]) => {
@@ -200,7 +200,7 @@ onPostgres('operator import', (open) => {
     expect(after).to.deep.equal({ ...before, email: 'new@example.test' });
   });
 
-  it('an account suspended by an import is resumed by a plain line, one suspended by an operator by suspended: false', async () => {
+  it('an import ends a suspension by an import, but a suspension by an operator only with suspended: false', async () => {
     const states: unknown[] = [];
     for (const suspended of [true, undefined, true, 'operator', undefined, false] as const) {
       if (suspended === 'operator') await value('accounts suspend a1@example.test');

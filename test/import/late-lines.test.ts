@@ -199,7 +199,7 @@ onPostgresAndRedis('late lines', (start) => {
     return rows[0];
   };
 
-  it('lines and files of a time before a change by another writer change nothing, later lines are applied', async () => {
+  it('lines and files from before a change by another writer change nothing, and later lines are applied', async () => {
     const changed: { name: string; row: Row; late: readonly Line[]; named: readonly Line[] }[] = [];
     for (const [name, row] of Object.entries(ROWS)) {
       const { n, base, ...records } = await add(on, row);
@@ -229,7 +229,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await answered(all)).to.deep.equal(each(() => 'ok'));
   });
 
-  it('a person whom a command adds keeps name and access: an earlier line only links them with its external id', async () => {
+  it('an earlier line for a user whom a command added links the user with its external id, and changes nothing else', async () => {
     const email = 'adam@example.test';
     const { id } = await run(`accounts add --email ${email} --name Adam --invite`);
     const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
@@ -245,7 +245,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([known])).to.deep.equal(['ok']);
   });
 
-  it('a person who was deleted and added again is not deleted by a line of a time between the two', async () => {
+  it('a line from before a user was added again does not delete the new user', async () => {
     const { email } = await addPerson(on.service, 'Rhea Return', 'rhea@example.test');
     await run(`accounts delete ${email} --yes`);
     const [row] = await on.service.database.query<{ now: Date }>('SELECT clock_timestamp() AS now');
@@ -256,7 +256,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([{ ...line, as_of: new Date().toISOString() }])).to.deep.equal(['ok']);
   });
 
-  it('an outdated line that gives a suspended person their external id does not end the suspension', async () => {
+  it('an outdated line that gives a suspended user an external id does not end the suspension', async () => {
     for (const name of ['Sus1', 'Sus2', 'Sus3']) {
       const email = `${name.toLowerCase()}@example.test`;
       await addPerson(on.service, name, email);
@@ -269,7 +269,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('a person who removes a link does not escape a suspension or a deletion of a time before', async () => {
+  it('removing a linked sign-in does not protect a user from an earlier suspension or deletion', async () => {
     for (const [name, file] of Object.entries({ push: false, file: true })) {
       const row = ROWS['a link removed on the security page'] as Row;
       const { n, base, ...records } = await add(on, row);
@@ -281,7 +281,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('after a person added by hand was deleted, an earlier line with the same address does not add them again', async () => {
+  it('an earlier line does not add a manually added user again who was deleted since', async () => {
     const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');
     const late = at(30, [line.account('H1', { email })]);
     await run(`accounts delete ${email} --yes`);
@@ -289,7 +289,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([line.account('H1', { email })])).to.deep.equal(['ok']);
   });
 
-  it('a line about another person who has the address of a deleted one is applied', async () => {
+  it('a line about another user who now has the address of a deleted user is applied', async () => {
     const { email } = await addPerson(on.service, 'Erik Erased', 'erik@example.test');
     expect(await results(at(60, [line.account('E2')]))).to.deep.equal(['ok']);
     await run(`accounts delete ${email} --yes`);
@@ -308,7 +308,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([...member, ...again])).to.deep.equal(['ok', 'outdated', 'ok']);
   });
 
-  it('a right that a command sets keeps its time after its warehouse moved and the former organization was deleted', async () => {
+  it('a right that a command set keeps its time after its warehouse moved and the former organization was deleted', async () => {
     const { n, command, account, organization, warehouse, email } = await add(on);
     const to = [line.organization(`O${n}-to`), line.membership(`A${n}`, `O${n}-to`)];
     expect(await results(at(600, to))).to.deep.equal(['ok', 'ok']);
@@ -323,7 +323,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(rows).to.deep.equal([{ rights: ['read', 'manage'] }]);
   });
 
-  it('a deleted organization whose rows cannot be removed does not hold up the next one', async () => {
+  it('a deleted organization whose rows cannot be removed does not block the removal of the next one', async () => {
     const { database } = on.service;
     const [first, next] = [await add(on), await add(on)].map(({ organization }) => organization);
     const end = 'UPDATE organizations SET ended_at = clock_timestamp() - $2::interval WHERE id = $1';
@@ -336,7 +336,7 @@ onPostgresAndRedis('late lines', (start) => {
     await accept();
   });
 
-  it('while the deletion of an organization is under way, lines, files and commands give nothing in it, and its ids are not free', async () => {
+  it('while an organization is being deleted, nothing can grant access to it, and its external ids cannot be reused', async () => {
     const { n, base, account, organization, warehouse, email } = await add(on);
     const { database, access } = on.service;
     const operator = operatorFor(on.service);
@@ -369,7 +369,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await access.accessOf({ accountId: account })).to.deep.equal([]);
   });
 
-  it('a line of a sender whose clock is ahead is not applied again after a command', async () => {
+  it('a line from a sender whose clock is ahead is not applied again after a later command', async () => {
     const records = await add(on);
     const ahead = at(-120, [LATE.membership(records.n)]);
     expect(await results(ahead)).to.deep.equal(['ok']);
@@ -383,7 +383,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results(deleted)).to.deep.equal(['outdated']);
   });
 
-  it('an outdated line gives neither its external id nor access to another person who has its address since', async () => {
+  it('an outdated line gives neither external id nor access to another user who now has its address', async () => {
     const add = (email: string) => on.service.accounts.add({ email, name: 'Bob Second' });
     const change = (email: string, to: string) => run(`accounts update ${email} --new-email ${to}`);
     /** For each way, how the other person gets the address. */
@@ -417,13 +417,13 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('a line gives a person their external id although only the spelling of their address changed since', async () => {
+  it('a line gives a user an external id even if the letter case of the address changed since', async () => {
     const { email } = await addPerson(on.service, 'Sven Spelling', 'sven@example.test');
     await run(`accounts update ${email} --new-email Sven@example.test`);
     expect(await results(at(30, [line.account('A-Sven', { email })]))).to.deep.equal(['ok']);
   });
 
-  it('a warehouse moves by an older file although a member of its new organization was removed since', async () => {
+  it('an older file can move a warehouse even if a member of its new organization was removed since', async () => {
     const { n, command, email } = await add(on);
     const to = line.organization(`O${n}-to`);
     const known = [LATE.account(n), LATE.organization(n), to, line.membership(`A${n}`, `O${n}`)];

@@ -30,7 +30,7 @@ function block(language: string, beginning: string): string {
 const example = (name: string): string =>
   readFileSync(path.join(import.meta.dirname, '../../examples/changes', name), 'utf8');
 
-describe('the page Keep memberships current', () => {
+describe('the docs page “Keep memberships current”', () => {
   const start = startsOn();
   let service: TestService;
   let folder: string;
@@ -113,7 +113,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
   describeOn([postgresServer], 'the outbox', () => {
     const psql = findProgram('psql');
 
-    it('changes of a table reach the service, and stay in the outbox until they are answered', async function () {
+    it('changes of a table are sent to the service, and stay in the outbox until they are answered', async function () {
       if (psql === undefined) this.skip();
       const database = await freshDatabaseUrl();
       const sql = (...args: string[]) =>
@@ -178,7 +178,7 @@ print(json.dumps(send_changes(json.load(open("lines.json")), url, secret)))`;
       const opened = createOpened();
       after(opened.closeAll);
 
-      it('only POST /changes passes the documented proxy', async () => {
+      it('the documented proxy passes on only POST /changes', async () => {
         const [certificate, key] = writeCertificate(folder);
         const tls = await freePort();
         const args = proxy.argumentsOf(tls, certificate, key);

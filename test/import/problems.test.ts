@@ -115,7 +115,7 @@ onPostgres('the check of an import file', (open) => {
     it(`the check of an import file ${does}`, () => expectProblems(rows));
   }
 
-  it('an import that contradicts the database, or has an address in another form, is refused before anything is written', async () => {
+  it('an import that contradicts the database, or has an address that is not normalized, writes nothing', async () => {
     const start = [organization('O1'), organization('O2'), warehouse('W1', 'O1')];
     await value(`import ${fileOf(...start, account('A1'), account('A2'))}`);
     await value('accounts add --email hand@example.test --name H --invite');
@@ -159,7 +159,7 @@ onPostgres('the check of an import file', (open) => {
     expect(await refusalOf(read(file, () => appendFileSync(name, '{}\n')))).to.equal('import_file_changed');
   });
 
-  it('an import stops if the database contradicts it, or more would be removed, since the comparison, and writes nothing of that batch', async () => {
+  it('an import stops without writing its batch if the data no longer match its comparison, or more would be removed', async () => {
     const { database } = parts();
     await value(`import ${fileOf(account('B2'))}`);
     const file = fileOf(account('B1'), account('B2', { email: 'taken@example.test' }));
@@ -190,7 +190,7 @@ onPostgres('the check of an import file', (open) => {
     expect(suspended).to.deep.equal([]);
   });
 
-  it('an import whose database stops answering reports what it has written, and continues there with the same file', async () => {
+  it('an import that loses the database reports what it has written; the same file continues from there', async () => {
     const { database } = parts();
     const engine = createChanges({ database });
     let pages = 0;
@@ -209,7 +209,7 @@ onPostgres('the check of an import file', (open) => {
     expect(counts.account).to.include({ added: 600 - FIRST_BATCH, unchanged: FIRST_BATCH });
   });
 
-  it('an error of the database that has another cause is not reported as a change by another process', async () => {
+  it('another error of the database is not reported as a concurrent change', async () => {
     const { database } = parts();
     const accept = await refuseChanges(database, 'INSERT ON accounts', "EXCEPTION 'out of order'");
     const { exitCode, errors } = await run(`import ${fileOf(account('C1'))}`);
@@ -295,7 +295,7 @@ onPostgres('parallel imports', (open) => {
     }
   });
 
-  it('an import whose program is stopped inside a transaction loses it, holds up no other change, and then repeats it', async () => {
+  it('an import that is paused inside a transaction loses it, blocks no other change, and then repeats it', async () => {
     const { database } = parts();
     const states = (where: string) =>
       database.query(

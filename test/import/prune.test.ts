@@ -45,7 +45,7 @@ onPostgres('operator import --prune', (open) => {
     return rows.map(({ external_id }) => external_id);
   };
 
-  it('`--prune` removes organizations, warehouses, memberships and rights that are missing from the file, suspends accounts, and records it', async () => {
+  it('`--prune` removes whatever is missing from the file, except accounts, which it suspends, and records this', async () => {
     await query('DELETE FROM activity');
     const file = without('O4', 'W3', 'A2');
     expect(removedIn(await prune(file))).to.deep.equal([1, 1, 1, 2, 1]);
@@ -71,7 +71,7 @@ onPostgres('operator import --prune', (open) => {
     ]);
   });
 
-  it('`--prune` keeps everything created manually, and whatever that depends on', async () => {
+  it('`--prune` keeps everything that was created manually, and everything that this depends on', async () => {
     const idOf = async (table: string, external: string) =>
       (await query<{ id: string }>(`SELECT id FROM ${table} WHERE external_id = '${external}'`))[0]?.id;
     const { id: hand } = await value('accounts add --email hand@example.test --name H --invite');
@@ -119,7 +119,7 @@ onPostgres('operator import --prune', (open) => {
     expect(active).to.have.length(4);
   });
 
-  it('`import --prune` is refused without a confirmation if it removes something, and above its limit unless an option raises it', async () => {
+  it('`--prune` needs a confirmation if it removes something, and an option if it removes more than its limit', async () => {
     const before = await databaseSnapshot(parts().database);
     for (const [options, code] of [
       [`${fileOf('')} --yes --prune-at-most 99%`, 'prune_over_limit'],
@@ -192,7 +192,7 @@ onPostgres('existing data in an import', (open) => {
     expect(await imported([organization('O1', 'Acme'), organization('O2', 'Acme')])).to.deep.equal([]);
   });
 
-  it('an import adopts records whose external id has changed, if the line names the previous id', async () => {
+  it('an import takes over records whose external id has changed, if the line names the previous id', async () => {
     const access = [membership('A1', 'O1'), rights('A1', 'W1', 'read')];
     await imported([organization('O1'), warehouse('W1', 'O1'), account('A1'), ...access]);
     const former = (former_external_id: string) => ({ former_external_id });

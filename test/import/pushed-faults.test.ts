@@ -23,7 +23,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     service = await start({ settings: { senders: SENDERS, import: { removalsPerHour: '1000' } } });
   });
 
-  it('lines that remove more than one statement can are applied in smaller batches', async () => {
+  it('lines that remove more than one statement can remove are applied in smaller batches', async () => {
     const { database } = service;
     const people = numbered(9_000, 9_100);
     const members = people.map((id) => membership(id, 'O9'));
@@ -42,7 +42,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     expect(results).to.deep.equal(Array(100).fill('ok'));
   });
 
-  it('a line waits for a change that another node has not completed, and is compared with it', async () => {
+  it('a line waits for an unfinished change by another node, and is then compared with its result', async () => {
     const other = await start({ sharing: service });
     const known = [organization('O1'), account('A1'), membership('A1', 'O1')];
     const at = (seconds: number, one: Line): Line => ({ ...one, as_of: new Date(Date.now() - seconds * 1_000) });
@@ -106,7 +106,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
 describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
   const start = startsOn();
 
-  it('an outage of PostgreSQL during a request is answered 503 with the result of each line, and a retry succeeds', async function () {
+  it('an outage of PostgreSQL during a request is answered with 503 and the result of each line, and a retry succeeds', async function () {
     this.timeout(120_000);
     const postgres = await startPostgresServer();
     const proxy = await startTcpProxy(Number(new URL(postgres.url).port));

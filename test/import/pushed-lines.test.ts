@@ -51,7 +51,7 @@ describe('pushed changes', () => {
     return { person: id, place: place.id, site: site.id };
   }
 
-  it('lines add and change records in their order, and `removed` ends rights, a membership with its rights, or all access of a person', async () => {
+  it('lines add and change records in their order, and `removed` ends rights, memberships or all access of a user', async () => {
     expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('ok'));
     const steps: readonly (readonly [Line, readonly string[]])[] = [
       [membership('A1', 'O1', 'admin'), ['a1 admin', 'a1 {read}']],
@@ -109,7 +109,7 @@ describe('pushed changes', () => {
     expect(await results(at(60, left), at(40, left))).to.deep.equal(['outdated', 'ok']);
   });
 
-  it('a line can name records without external id by their id, and a person by the email address', async () => {
+  it('a line can name records without an external id by their id, and a user by email address', async () => {
     const { person: id, place, site } = await byHand();
     const member = { type: 'membership', organization_id: place, role: 'member' };
     const named = { type: 'account', email: 'jo@example.com', name: 'Jo Storm' };
@@ -133,7 +133,7 @@ describe('pushed changes', () => {
     expect(names.map(({ name }) => name)).to.have.members(all);
   });
 
-  it('a line with id and external_id gives the person this external id; names of different people are refused', async () => {
+  it('a line with id and external_id sets the external id of a user; keys that name different users are refused', async () => {
     const { person: id, place } = await byHand();
     await send(...PLACES, account('A1'));
     expect(await results(account('A2', { id }))).to.deep.equal(['ok']);
@@ -152,7 +152,7 @@ describe('pushed changes', () => {
     expect(await results(ending(person, { email: 'old@example.com' }))).to.deep.equal(['ok']);
   });
 
-  it('the answer to an unknown name contains its key and value, and the other lines are applied', async () => {
+  it('the answer to a line with an unknown name contains its key and value, and the other lines are applied', async () => {
     await send(...PLACES, account('A1'));
     const { answers, results: got } = await send(
       membership('A9', 'O1'),
@@ -206,7 +206,7 @@ describe('pushed changes', () => {
     expect(got).to.deep.equal(['ok', 'ok', 'unchanged']);
   });
 
-  it('by default, pushed lines may remove 50 records within an hour, or 10 % of the people if this is more; an operator may allow more', async () => {
+  it('pushed lines may remove 50 records an hour, or 10 % of the users if that is more; an operator can allow more', async () => {
     const people = Array.from({ length: 60 }, (_, index) => `P${index}`);
     await send(...people.map((id) => account(id)));
     const gone = people.map((id) => ending({ type: 'account', external_id: id }));
@@ -240,7 +240,7 @@ describe('pushed changes', () => {
     expect(await query('SELECT FROM known_times'), 'of the account that exists').to.have.length(1);
   });
 
-  it('a line can suspend a person who owns clients, but cannot delete the account', async () => {
+  it('a line can suspend a user who owns clients, but cannot delete the account', async () => {
     await send(account('A1'));
     const [owner] = await query<{ id: string }>('SELECT id FROM accounts');
     const client = { kind: 'confidential', name: 'App', redirectUris: ['https://a.example/'] } as const;
@@ -260,7 +260,7 @@ describe('pushed changes', () => {
     }
   });
 
-  it('an import does not take back an email address that a newer pushed line gave to another person', async () => {
+  it('an import does not take back an email address that a newer pushed line gave to another user', async () => {
     const known = [account('A1'), account('A2')];
     const words = (...lines: Line[]) => `import ${fileOf(...known, ...lines)} --as-of 2026-01-01T00:00Z`;
     await run(words());
@@ -307,7 +307,7 @@ describe('pushed changes', () => {
       await running.reload();
     });
 
-    it('a line that is not JSON, not UTF-8, not an object or too long is refused, other lines are applied, and blank lines are skipped', async () => {
+    it('a line that is not a JSON object in UTF-8, or too long, is refused; others are applied, blank lines are skipped', async () => {
       const deep = `{"type":"account","external_id":${'['.repeat(30_000)}${']'.repeat(30_000)}}`;
       const texts = ['["list"]', 'null', Buffer.from([0xff, 0xfe]), '{"type":"account"}', '{"type":"acount"}', '\0'];
       const { answers, results } = await push(running, [
@@ -342,7 +342,7 @@ describe('pushed changes', () => {
       expect(results).to.deep.equal(['as_of_in_future', 'ok', 'outdated']);
     });
 
-    it('a request with 1,000 lines is applied, and a request with 1,001 lines is refused', async () => {
+    it('a request may have 1,000 lines, and one with 1,001 lines is refused', async () => {
       const people = Array.from({ length: 1_001 }, (_, at) => account(`A${at}`));
       const { status, text } = await push(running, people);
       expect({ status, code: JSON.parse(text).code }).to.deep.equal({ status: 413, code: 'too_many_lines' });
@@ -366,7 +366,7 @@ describe('pushed changes', () => {
       expect(oneLine.results).to.deep.equal(['line_invalid']);
     });
 
-    it('a request whose connection is cut during the body changes nothing; one that is cut before the answer is applied, and can be repeated', async () => {
+    it('a request cut off in its body changes nothing; one cut off before its answer is applied, and can be repeated', async () => {
       cut(request(bodyOf([account('A1'), account('A2')])).slice(0, -10));
       await eventually(() => {
         const requests = running.logLines.filter((one) => one.includes('"path":"/changes"'));
@@ -378,7 +378,7 @@ describe('pushed changes', () => {
       expect((await push(running, [account('A1')])).results).to.deep.equal(['unchanged']);
     });
 
-    it('a connection plans the statements of a line once, whatever the line names', async () => {
+    it('PostgreSQL plans the statements of a line once per connection, whatever the line names', async () => {
       // With one connection, this query reads what the pushes have left on it.
       const one = await startOnPostgres({ settings: { senders, storage: { databaseConnections: 1 } } });
       const plans = () =>
@@ -395,7 +395,7 @@ describe('pushed changes', () => {
       expect(reuses(after)).to.be.above(reuses(before));
     });
 
-    it('no secret is in the log', () => {
+    it('the log contains no secret of a sender', () => {
       const log = running.logLines.join('\n');
       expect(log).to.contain('/changes').and.not.contain(SECRET).and.not.contain(OTHER_SECRET);
     });

@@ -248,7 +248,7 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
     const start = startsOn(deployment);
     const on = startSeeded({ on: start, settings: { senders: SENDERS, import: { removalsPerHour: '100000' } } });
 
-    it(`no credential reaches what a newer truth ended (${walks} walks, seed ${SEED})`, async () => {
+    it(`no token or key grants access that a later change has ended (${walks} walks, seed ${SEED})`, async () => {
       const nodes = [on.service, ...(ahead === undefined ? [] : [await start({ sharing: on.service, ahead })])];
       let reached = 0;
       const property = fc.asyncProperty(fc.array(anyStep, { minLength: 12, maxLength: 12 }), async (steps) => {
@@ -278,7 +278,7 @@ function suite(deployment: Deployment, walks: number, ahead?: number): () => voi
   };
 }
 
-describe('walks through the writers of access', () => {
+describe('random sequences of changes to access', () => {
   describe('embedded', suite('embedded', repeated(1)));
   describeOn([postgresServer], 'PostgreSQL', suite('postgres', repeated(2)));
   describeOn(

@@ -117,7 +117,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await expectPage(page, 'You are signed out');
     });
 
-    it('the pages of an organization that asks first are accessible, fit on a phone, and need no JavaScript', async () => {
+    it('the pages of an organization that requires approval are accessible, fit on a phone, and need no JavaScript', async () => {
       const { page } = await visit(axe.PHONE);
       const { page: plain } = await visit({ javaScript: false });
       await enterAs(page, on.issuer, session);
@@ -153,7 +153,7 @@ describeInBrowser('pages in the browser', (visit) => {
       await plain.getByText('Saved').waitFor();
     });
 
-    it('the page of an organization by warehouse is accessible, fits on a phone, and needs no JavaScript', async () => {
+    it('the page of an organization, filtered by warehouse, is accessible, fits on a phone, and needs no JavaScript', async () => {
       const { organizations, access } = on.service;
       const organizationId = organizationUrl.split('/').at(-1) ?? '';
       for (const name of [LONG, `2 ${LONG}`, 'x'.repeat(60), 'Riga']) {
@@ -246,7 +246,7 @@ describeInBrowser('pages in the browser', (visit) => {
     });
 
     // Only the texts differ from the pages above.
-    it('pages in German and in the made-up language, whose texts are longer, fit on a phone', async () => {
+    it('the pages fit on a phone in German and in a made-up language with longer texts', async () => {
       const own = `/profile/oauth-clients/${client.id}`;
       const parts = ['', '/connect', '/settings', '/secrets', '/problems', '/links', '/delete'];
       const developers = ['/profile/oauth-clients', '/profile/oauth-clients/new', ...parts.map((part) => own + part)];

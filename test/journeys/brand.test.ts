@@ -44,7 +44,7 @@ describeInBrowser('a brand in the browser', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('buttons have the colour, and a stronger shade under the mouse, on light and on dark pages', async () => {
+  it('buttons have the brand colour, and a stronger shade under the mouse, in light and dark mode', async () => {
     for (const [colorScheme, shade, hovered] of [
       ['light', 'rgb(132, 106, 0)', [0.362, 0.291, 0]],
       ['dark', 'rgb(161, 142, 61)', [0.742, 0.69, 0.467]],

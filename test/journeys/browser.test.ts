@@ -61,7 +61,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   const scriptProblems = ({ problems }: Visit): string[] =>
     problems.filter((problem) => !problem.startsWith('Failed to load resource'));
 
-  it('the content security policy lets Approve lead to the client, and to the page to which the client redirects', async () => {
+  it('the content security policy allows the redirect after Approve to the client, and from there to another page', async () => {
     const visitor = await visit();
     const { page } = visitor;
     await reachConsent(page);
@@ -79,7 +79,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect((await approve(page)).get('state')).to.equal('state-of-the-partner');
   });
 
-  it('a double click on Approve, or a key press during the request, sends only one answer', async () => {
+  it('a double click on Approve, or a key press during the request, submits the form only once', async () => {
     const visitor = await visit();
     const { page } = visitor;
     await reachConsent(page);
@@ -109,7 +109,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     expect(scriptProblems(visitor)).to.deep.equal([]);
   });
 
-  it('at the callback of the client a popup can still reach its opener', async () => {
+  it('a popup at the callback of the client can still reach the window that opened it', async () => {
     const { page } = await visit();
     await page.goto(`${plain.origin}/`);
     const opened = page.waitForEvent('popup');

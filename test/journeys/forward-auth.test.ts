@@ -55,7 +55,7 @@ describe('GET /oauth/verify', () => {
       },
     });
 
-  it('decides about each kind of token as introspection does, and says the same', async () => {
+  it('the endpoint accepts the same tokens as introspection, and returns the same data', async () => {
     for (const [kind, token] of Object.entries(await tokensOf(on))) {
       const { body } = await introspect(on.issuer, on.clients.resourceServer, token);
       const { status, headers } = await verify(token);
@@ -69,7 +69,7 @@ describe('GET /oauth/verify', () => {
     }
   });
 
-  it('a call without a token gets the challenge without an error', async () => {
+  it('a request without a token gets a Bearer challenge without an error code', async () => {
     for (const more of [{}, { authorization: 'Basic eDp5' }]) {
       const { status, headers } = await verify(undefined, on.clients.resourceServer, more);
       expect(status).to.equal(401);
@@ -83,7 +83,7 @@ describe('GET /oauth/verify', () => {
     expect((await verify(token, on.clients.resourceServer, more)).status).to.equal(200);
   });
 
-  it('a CORS preflight passes without a caller, is not cached, and may not carry a token', async () => {
+  it('a CORS preflight passes without a caller, is not cached, and must not carry a token', async () => {
     const more = { 'x-forwarded-method': 'OPTIONS', 'access-control-request-method': 'POST' };
     const { status, headers } = await verify(undefined, on.clients.resourceServer, more);
     expect([status, headers.get('x-gatehouse-sub')]).to.deep.equal([200, '']);
@@ -92,7 +92,7 @@ describe('GET /oauth/verify', () => {
     expect(refused.status).to.equal(401);
   });
 
-  it('wrong credentials of the proxy look like no refusal of the caller, and like no failure of the service', async () => {
+  it('wrong credentials of the proxy get 400, unlike a refused caller or a failure of the service', async () => {
     const { person: token } = await tokensOf(on);
     const { resourceServer, confidential } = on.clients;
     const refusals = {
@@ -116,7 +116,7 @@ describe('GET /oauth/verify', () => {
     });
   });
 
-  it('a stranger who tries secrets is refused with 429 for a while, and the proxy is not', async () => {
+  it('a stranger who tries secrets gets 429 for a while, but the proxy does not', async () => {
     const { person: token } = await tokensOf(on);
     const { resourceServer } = on.clients;
     let refused: Response | undefined;
@@ -146,7 +146,7 @@ describe('GET /oauth/verify', () => {
     for (const secret of [...secrets, ...encoded]) expect(log).to.not.include(secret);
   });
 
-  it('organizations that do not fit into 4 kB are left out, and the last element says so', async () => {
+  it('organizations that do not fit into 4 kB are left out, and the last element says that there are more', async () => {
     const { service, seeded } = on;
     const { accountId } = seeded.other;
     for (let number = 0; number < 40; number += 1) {
@@ -289,7 +289,7 @@ for (const proxy of PROXIES) {
 
     const FROM_GATEHOUSE = ['x-gatehouse-sub', 'x-gatehouse-client', 'x-gatehouse-organizations'];
 
-    it('the API receives who calls and what the caller may access, and nothing that the caller forged', async () => {
+    it('the API receives who is calling and what the caller may access, and nothing that the caller forged', async () => {
       for (const kind of ['person', 'machine', 'API key']) {
         const { body } = await introspect(on.issuer, on.clients.resourceServer, tokens[kind] ?? '');
         const { status, received = {} } = await call(tokens[kind], FORGED);
@@ -303,7 +303,7 @@ for (const proxy of PROXIES) {
       }
     });
 
-    it('a call without a valid token does not reach the API, and gets the challenge', async () => {
+    it('a request without a valid token does not reach the API, and gets the Bearer challenge', async () => {
       const none = await call(undefined, FORGED);
       expect([none.status, none.received]).to.deep.equal([401, undefined]);
       expect(none.headers.get('www-authenticate')).to.equal('Bearer');
@@ -314,7 +314,7 @@ for (const proxy of PROXIES) {
       }
     });
 
-    it('a caller cannot have the proxy remove what the API must receive', async () => {
+    it('a caller cannot make the proxy remove the headers that the API must receive', async () => {
       for (const name of ['X-Gatehouse-Sub', 'x-gatehouse-client', 'X-GATEHOUSE-ORGANIZATIONS']) {
         const connection = `close, ${name}`;
         const { received, status } = await call(tokens.person, { connection });
@@ -323,7 +323,7 @@ for (const proxy of PROXIES) {
       }
     });
 
-    it('a CORS preflight reaches the API without a caller; another request cannot pretend to be one', async () => {
+    it('a CORS preflight reaches the API without a caller, and no other request can pose as a preflight', async () => {
       const asked = {
         ...FORGED,
         origin: 'https://app.example',
@@ -344,7 +344,7 @@ for (const proxy of PROXIES) {
       expect((await call(tokens.person, {}, strict)).status).to.equal(200);
     });
 
-    it('no call passes if the secret of the proxy is wrong, or if the service is away', async () => {
+    it('no request passes if the secret of the proxy is wrong, or if the service is unavailable', async () => {
       const { resourceServer } = on.clients;
       const address = `127.0.0.1:${on.service.settings.server.port}`;
       const wrong = await startProxy(address, { ...resourceServer, secret: 'wrong' });

@@ -85,7 +85,7 @@ const expectReady = (service: TestService) =>
   eventually(async () => expect((await readinessOf(service)).body).to.include({ status: 'ready' }));
 
 describeOn([postgresServer], 'the incident of a broken settings file', () => {
-  it('nodes still work with the last good settings, and the documented commands return to the text that worked', async () => {
+  it('nodes keep working with the last valid settings, and the documented commands restore these', async () => {
     const folder = temporaryDirectory('settings');
     const file = path.join(folder, 'gatehouse.yaml');
     const [port, ...others] = [await freePort(), await freePort(), await freePort(), await freePort()];
@@ -165,7 +165,7 @@ describeOn([postgresServer, curl], 'the incident of a full disk', () => {
     if (disk) execFileSync('umount', ['--lazy', disk]);
   });
 
-  it('a node of a PostgreSQL without space says so, loses no answered revocation, and recovers by itself', async () => {
+  it('a node whose PostgreSQL has no disk space reports it, loses no confirmed revocation, and recovers by itself', async () => {
     if (!disk) throw new Error('not mounted');
     const data = path.join(disk, 'data');
     const link = path.join(temporaryDirectory('link'), 'cluster');
@@ -208,7 +208,7 @@ describeOn([postgresServer, curl], 'the incident of a full disk', () => {
 });
 
 describeOn([postgresServer, redisServer, redisCli, curl], 'the incident of a lost Redis', () => {
-  it('after a start with an empty Redis the service continues by itself, and nothing that was ended is valid again', async () => {
+  it('after Redis has lost all data the service recovers by itself, and ended tokens stay invalid', async () => {
     const redis = await startRedisServer();
     const service = await startService('postgres+redis', { redisUrl: redis.url });
     const seeded = await seed(service);

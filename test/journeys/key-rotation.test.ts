@@ -110,7 +110,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     expect((await visitor.post(`${to.issuer}/login`, fields, { origin: to.issuer })).status, 'form').to.equal(303);
   }
 
-  it("nodes before and after the step that signs with the new key accept each other's tokens and sessions", async () => {
+  it('nodes before and after the switch to a new signing key accept the tokens and sessions of each other', async () => {
     const [one, other] = [await nodeWith(OLD, NEW), await nodeWith(NEW, OLD)];
     await expectAccepted(one, other);
     await expectAccepted(other, one);
@@ -118,7 +118,7 @@ describeOn([postgresServer, redisServer], 'key rotation, two nodes', () => {
     await expectFormAccepted(other, one);
   });
 
-  it('tokens of a node that signs with a new key too early are refused by other nodes, but not revoked', async () => {
+  it('if a node signs with a new key too early, other nodes refuse its tokens, but do not revoke them', async () => {
     const hasty = await nodeWith(NEW, OLD);
     const browser = createPerson(hasty.issuer);
     const token = await connect(hasty, on.seeded, browser);

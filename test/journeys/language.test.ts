@@ -9,7 +9,7 @@ const IN_GERMAN = { headers: { 'accept-language': 'de-AT,de;q=0.9,en;q=0.5' } };
 describe('the language of the pages', () => {
   const on = startSeeded();
 
-  it('follows Accept-Language also on error pages, and says so to caches', async () => {
+  it('the language follows Accept-Language, also on error pages, and caches are informed by Vary', async () => {
     for (const path of ['/login', '/nothing', '/interaction/unknown', '/oauth/authorize']) {
       const response = await fetch(on.issuer + path, IN_GERMAN);
       expect(response.headers.get('content-language'), path).to.equal('de');
@@ -18,7 +18,7 @@ describe('the language of the pages', () => {
     }
   });
 
-  it('follows ui_locales of an authorization request, unless the person chose a language', async () => {
+  it('the language follows ui_locales of an authorization request, unless the user chose a language', async () => {
     const languageFor = async (locales: string, cookie = '') => {
       const url = authorizationUrl(on.issuer, on.clients.confidential);
       url.searchParams.set('ui_locales', locales);
@@ -31,7 +31,7 @@ describe('the language of the pages', () => {
     expect(await languageFor('de', 'en')).to.equal('en');
   });
 
-  it('is English if the browser asks for a language that is not there, or for none', async () => {
+  it('the language is English if the browser accepts no available language, or names none', async () => {
     for (const preferred of ['fr', '*', 'x'.repeat(5_000), ';q=,,;', 'de;q=0']) {
       const response = await fetch(`${on.issuer}/login`, {
         headers: { 'accept-language': preferred },
@@ -40,7 +40,7 @@ describe('the language of the pages', () => {
     }
   });
 
-  it('is not changed by an unknown language, and a choice never leads to another site', async () => {
+  it('an unknown language changes nothing, and choosing a language never redirects to another site', async () => {
     const person = createPerson(on.issuer);
     const page = await person.get('/language');
     const targets = ['https://evil.example/', '//evil.example', '/.//evil.example', '\\\\evil.example', 'x:y', ''];
@@ -55,7 +55,7 @@ describe('the language of the pages', () => {
     expect((await createPerson(on.issuer).get('/login', tampered)).html).to.include('lang="de"');
   });
 
-  it('can be chosen on a page that refuses a form, and leads from an error page back to it', async () => {
+  it('a page that refuses a form offers the languages, and choosing one from an error page leads back to that page', async () => {
     const person = createPerson(on.issuer);
     const refused = await person.submit(await person.get('/login'), { email: 'nobody@demo.test', password: 'wrong' });
     expect(refused.status).to.equal(401);
@@ -71,7 +71,7 @@ describe('the language of the pages', () => {
     expect(foreign.html).not.to.include('evil.example');
   });
 
-  it('a choice needs the token of the form', async () => {
+  it('choosing a language requires a form token', async () => {
     const sent = await createPerson(on.issuer).post('/language', { language: 'de' });
     expect(sent.status).to.equal(403);
   });

@@ -293,7 +293,7 @@ function testRestores(which: 'systemd' | 'others'): void {
 
   if (which === 'systemd') return;
 
-  it('a restore into a new server with an empty Redis revokes everything, and the doctor finds no problem', async () => {
+  it('a restore to a new server with an empty Redis revokes everything, and the doctor finds no problem', async () => {
     // A process of the lost machine, which no longer runs, belongs to no backup.
     await service.database.query(
       `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)

@@ -73,7 +73,7 @@ describe('browser sessions', () => {
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
   });
 
-  describe('a session lifetime that a reload shortens', () => {
+  describe('a reload with a shorter session lifetime', () => {
     const MINUTE = 60;
     const reloadWith = async (changed: typeof lifetimes): Promise<void> => {
       lifetimes = changed;

@@ -64,7 +64,7 @@ describeInBrowser('the values that users enter', (visit) => {
     });
   }
 
-  it('a script that loads late does not move the focus of the page', async () => {
+  it('a script that loads late does not move the focus', async () => {
     const { page } = await visit();
     let load = () => {};
     const loading = new Promise<void>((resolve) => {
@@ -81,7 +81,7 @@ describeInBrowser('the values that users enter', (visit) => {
     expect(await focused(page)).to.equal('password');
   });
 
-  it('after a forgotten password the user continues to the app, with the email address already entered', async () => {
+  it('after resetting a forgotten password the user continues to the app, with the email address already entered', async () => {
     const { page } = await visit();
     const { email } = on.seeded.other;
     await page.goto(authorizationUrl(on.issuer, on.clients.public, CHALLENGE).href);

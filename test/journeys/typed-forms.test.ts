@@ -38,7 +38,7 @@ describe('a redirect to the result of a submitted form', () => {
     return { person, browse, location, direct };
   }
 
-  it('the result of a sent form can be opened for an hour, with its status and headers', async () => {
+  it('the result of a submitted form can be opened for an hour, with its status and headers', async () => {
     const { browse, location, direct } = await refuseForm();
     for (const { status, text, headers } of [await browse(location), await browse(location)]) {
       expect(status).to.equal(direct.status).and.to.equal(422);
@@ -53,7 +53,7 @@ describe('a redirect to the result of a submitted form', () => {
     expect(late.text).not.to.include('Stock Sync');
   });
 
-  it('the result of a sent form is shown only to its user, in the same browser, at its URL', async () => {
+  it('the result of a submitted form is shown only to its user, in the same browser, at its URL', async () => {
     const { person, browse, location } = await refuseForm();
     const elsewhere = await signedIn(on.service, on.seeded.person);
     expect((await elsewhere.get(location)).status, 'another browser').to.equal(200);
@@ -66,7 +66,7 @@ describe('a redirect to the result of a submitted form', () => {
     expect((await browse(location)).status, 'another person').to.equal(200);
   });
 
-  it('a redirected result keeps Retry-After; programs, too long forms and more than 200 forms an hour get no redirect', async () => {
+  it('a redirect keeps Retry-After; programs, forms that are too long, and more than 200 forms an hour get no redirect', async () => {
     const person = createPerson(on.issuer);
     const browse = browserOf(person);
     const page = await person.get('/login');

@@ -9,7 +9,7 @@ const { dependencies } = JSON.parse(read('packages/package.json'));
 const guide = read('../../docs/libraries.md');
 
 describe('the guide about libraries', () => {
-  it('a slow test runs every program of the guide and of the other libraries', () => {
+  it('a slow test runs the programs for all documented libraries', () => {
     const scripts = [...NODE_LIBRARIES, ...BROWSER_LIBRARIES].map(({ name }) => `${name}.mjs`);
     const programs = [...scripts, ...PYTHON_LIBRARIES.map(({ name }) => `${name}.py`)];
     const documented = [...documentedFiles().keys()].filter((file) => !/^gatehouse/.test(file));
@@ -19,7 +19,7 @@ describe('the guide about libraries', () => {
     }
   });
 
-  it('what a row of the guide names is in the program that the slow test runs', () => {
+  it('the code that a row of the guide names is in the program that the slow test runs', () => {
     const rows = guide.split('\n').filter((line) => line.startsWith('| '));
     for (const [extension, libraries] of [
       ['mjs', [...NODE_LIBRARIES, ...BROWSER_LIBRARIES]],
@@ -47,7 +47,7 @@ describe('the guide about libraries', () => {
     }
   });
 
-  it('the packages of the slow test are locked by exact version and hash, without a registry', () => {
+  it('the packages of the slow test are locked by exact version and hash, and the lock file names no registry', () => {
     for (const version of Object.values(dependencies)) {
       expect(version).to.match(/^\d+\.\d+\.\d+$/);
     }

@@ -22,7 +22,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
     await Promise.all(databases.map((database) => database.close()));
   });
 
-  it('a node that removes old log entries and problems does not wait for those that another node is removing', async () => {
+  it('a node does not wait to delete old log entries and problems that another node is deleting', async () => {
     const [here, there] = databases;
     if (!here || !there) throw new Error('two databases are open');
     const { confidential } = on.clients;

@@ -16,7 +16,7 @@ describeOn([postgresServer, redisServer], 'a node killed after any call of a sto
   after(() => world?.close());
 
   for (const [name, operation] of Object.entries({ ...REQUESTS, ...CHANGES })) {
-    it(`if a node is killed, ${name} is never half done, and never lost once it was answered`, async () => {
+    it(`if a node is killed during ${name}, the change is never half done, and never lost once it was answered`, async () => {
       const times = await crashAtCalls(world, operation);
       console.log(`      ${name}: killed ${times} times`);
     });

@@ -16,7 +16,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => 
     service = await start();
   });
 
-  it('a node is ready only when it reacts to SIGTERM without losing a request', async () => {
+  it('a node reports that it is ready only when it can handle SIGTERM without losing a request', async () => {
     const { database } = service;
     // The last write of a start, the first with which the node says that it is ready, waits here.
     await database.query(`CREATE FUNCTION hold_the_ready() RETURNS trigger LANGUAGE plpgsql AS

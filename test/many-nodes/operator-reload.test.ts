@@ -28,7 +28,7 @@ describe('operator reload', () => {
   });
 
   // The first test: the node has not reloaded yet.
-  it('a dry run says what a reload would change, in its words, and changes nothing', async () => {
+  it('a dry run prints what a reload would change, in the words of a reload, and changes nothing', async () => {
     found = () => ({ tokens: { accessTokenSeconds: 60 }, server: { reusePort: true } });
     for (const _time of ['first', 'second']) {
       expect(await valueFrom(operator, 'reload --dry-run')).to.deep.equal({
@@ -143,7 +143,7 @@ describe('operator reload', () => {
     expect((await reload('n'.repeat(32))).error.code).to.equal('keys_differ');
   });
 
-  it('`reload` does not take another server on the port for Gatehouse, whatever status it answers', async () => {
+  it('`reload` does not mistake another server on the port for Gatehouse, whatever status it answers', async () => {
     let status = 0;
     const other = createServer((_request, response) => response.writeHead(status).end('{}'));
     const port = await freePort();

@@ -233,7 +233,7 @@ describe('the effect of each setting in the schema', () => {
   const rights = { read: 'view', write: 'edit', manage: 'run' };
   const after = { ...mapped(before), brand, rights } as unknown as Settings;
 
-  it('the JSON Schema says correctly which settings a reload applies and which need a restart', () => {
+  it('the JSON Schema states correctly which settings a reload applies and which need a restart', () => {
     const named = (wanted: Effect): string[] =>
       [...knownSettings.values()].filter(({ effect }) => effect === wanted).map(({ name }) => name);
     const reload = reloaded(before, after);

@@ -9,13 +9,13 @@ const TOLERATED: readonly string[] = [];
 const [, ...later] = readdirSync(MIGRATIONS).sort();
 
 describe('every migration after the first', () => {
-  it('makes only additive changes, so that nodes of the previous version continue', () => {
+  it('each later migration only adds to the schema, so that nodes of the previous version keep working', () => {
     for (const name of later) {
       expect(harmIn(readFileSync(path.join(MIGRATIONS, name), 'utf8')), name).to.deep.equal([]);
     }
   });
 
-  it('the check of migrations detects one that would break a node of the previous version', () => {
+  it('the check of migrations detects a migration that would break a node of the previous version', () => {
     for (const harmful of [
       'alter table clients drop column name;',
       'drop index clients_owner;',

@@ -78,7 +78,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   });
   afterEach(removeOthers);
 
-  it('`reload` reaches every node, and each node reads its own file', async () => {
+  it('`reload` reaches every node, and each node reads its own settings file', async () => {
     write('first', 11);
     write('second', 12);
     const { changed, nodes } = await reload(0, first, ['reload']);
@@ -133,7 +133,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect((await operatorAt(first)('nodes')).output).to.contain('refused');
   });
 
-  it('`reload` asks no other node if the node of this machine refuses its settings, or cannot be built from them', async () => {
+  it('`reload` contacts no other node if this node refuses its settings, or cannot start with them', async () => {
     const { number } = await latestReloadRequest(first.database);
     write('first', 15, 'colour: red\n');
     const { error: refused } = await reload(3);
@@ -146,7 +146,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect((await latestReloadRequest(first.database)).number).to.equal(number);
   });
 
-  it('`reload` reloads each node once', async () => {
+  it('`reload` makes each node reload once', async () => {
     const count = (service: TestService) =>
       service.logLines.filter((line) => line.includes('"settings reloaded"')).length;
     const before = [count(first), count(second)];
@@ -161,7 +161,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(await secondsOf(second)).to.equal('18m');
   });
 
-  it('a node that could not store its settings tries again at its next heartbeats', async () => {
+  it('a node that could not store its settings retries at its next heartbeats', async () => {
     const { database } = first;
     const stores = 'UPDATE OF refresh_lifetime_seconds ON lasting_numbers';
     const accept = await refuseChanges(database, stores, "EXCEPTION 'away' USING ERRCODE = '57P03'");
@@ -178,7 +178,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(await secondsOf(second)).to.equal('17m');
   });
 
-  it('two reloads at the same moment both report every node', async () => {
+  it('two simultaneous reloads both report every node', async () => {
     write('first', 17);
     write('second', 18);
     const [one, other] = await Promise.all([reload(0, first), reload(0, second)]);
@@ -202,7 +202,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(dead.text).to.contain('is silent');
   });
 
-  it('`reload` names a node that lives and does not answer in time', async () => {
+  it('`reload` names a running node that does not answer in time', async () => {
     await addNode('other:mute', -600);
     const third = await node('third', first, () => ({}), 1_000);
     try {
@@ -235,7 +235,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(output).to.contain('has not answered');
   });
 
-  it('a node that starts meanwhile answers the request', async () => {
+  it('a node that starts during a reload answers the request', async () => {
     write('third', 19);
     const starting = node('third', first);
     // The node has read the former text.
@@ -252,7 +252,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     }
   });
 
-  it('a node that starts long after a request does not reload for it', async () => {
+  it('a node that starts long after a request for a reload does not reload', async () => {
     await first.database.query('UPDATE lasting_numbers SET reload_number = reload_number - 600000');
     const third = await node('third', first);
     try {
@@ -267,7 +267,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
 describeOn([postgresServer], 'a reload without a database', () => {
   const start = startsOn();
 
-  it('`reload` reloads this node, and says that the others did not answer', async () => {
+  it('without a database `reload` reloads this node, and says that the others did not answer', async () => {
     const server = await startPostgresServer();
     let tokens: Overrides['tokens'] = {};
     const service = await start({

@@ -64,7 +64,7 @@ describe('the Python package', () => {
     { file: 'flask_api.py', args: ['-m', 'flask', '--app', 'flask_api', 'run', '--port'] },
     { file: 'django_api.py', args: ['django_api.py', 'runserver', '--noreload'] },
   ]) {
-    it(`the program ${file} of the README answers authenticated callers and refuses others`, async () => {
+    it(`the program ${file} in the README answers authenticated callers and refuses others`, async () => {
       const source = readme.split(`\`${file}\``)[1]?.split('```python\n')[1]?.split('```')[0];
       writeFileSync(path.join(folder, file), source ?? '');
       const port = await freePort();

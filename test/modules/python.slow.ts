@@ -158,7 +158,7 @@ describeOn([python], 'an API in Python', () => {
     const opened = createOpened();
     afterEach(opened.closeAll);
 
-    it('no answer is forgotten when the node of the change stream shuts down and another is available', async () => {
+    it('no cached answer is evicted when the node of the change stream shuts down and another is available', async () => {
       const settings = { issuer: on.issuer };
       const node = () => start({ sharing: on.service, timeoutFactor: 1, settings });
       const [leaving, other] = [await node(), await node()];

@@ -13,7 +13,7 @@ describe('the modules for Node and Python', () => {
   const found = (file: string, pattern: RegExp): string[] =>
     [...textOf(file).matchAll(pattern)].map(([, name = '']) => name);
 
-  it('both have the same settings, but for what their languages have, and both READMEs name all of them', () => {
+  it('both modules have the same settings, except for those of one language, and both READMEs list their own', () => {
     const [node = ''] = /interface IntrospectorOptions \{.*?\n\}/s.exec(textOf('node/src/introspector.ts')) ?? [];
     const options = [...node.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name = '']) => name);
     const settings = found('python/src/gatehouse/settings.py', /^ {4}(\w+): .*$/gm);
@@ -28,7 +28,7 @@ describe('the modules for Node and Python', () => {
     }
   });
 
-  it('both run all vectors of the wire contract', () => {
+  it('the tests of both modules run all vectors of the wire contract', () => {
     const all = readdirSync(path.join(MODULE, '../../docs/wire')).map((file) => path.basename(file, '.json'));
     expect(all).to.have.members(found('node/test/vectors.ts', /casesOf\('(.*)\.json'\)/g));
     expect(all).to.have.members(found('python/tests/test_vectors.py', /cases\("(.*)"\)/g));
@@ -36,7 +36,7 @@ describe('the modules for Node and Python', () => {
 });
 
 describeOn([python], 'the Python module', () => {
-  it('the module follows the vectors of the wire contract and keeps its own rules', () => {
+  it('the module follows the vectors of the wire contract and its own rules', () => {
     const args = ['-m', 'unittest', 'discover', '-s', 'tests'];
     const run = spawnSync(required(python), args, { cwd: MODULE, env: environment });
     expect(run.status, `${run.stderr}`).to.equal(0);
@@ -44,7 +44,7 @@ describeOn([python], 'the Python module', () => {
     expect(Number(/Ran (\d+) tests/.exec(`${run.stderr}`)?.[1])).to.be.at.least(25);
   });
 
-  it('the wheel of a release has every file of the module and its version, and is always the same', () => {
+  it('the wheel of a release contains every file of the module and its version, and each build is identical', () => {
     const [folder, again] = [temporaryDirectory('wheel'), temporaryDirectory('wheel')];
     const write = (to: string): string => {
       const args = [path.join(MODULE, 'write_wheel.py'), manifest.version, to];
@@ -84,7 +84,7 @@ describeOn([python], 'the wheel of the Python module', () => {
     return spawnSync(required(python), [path.join(copy, 'write_wheel.py'), version, root], { env, encoding: 'utf8' });
   }
 
-  it('nothing of the machine is in the wheel: no compression, no system, no encoding, no other file', () => {
+  it('the wheel does not depend on the machine that builds it, and contains no other files', () => {
     const { stdout, stderr } = writeCopy('1.0.0');
     expect(stderr).to.equal('');
     const entries = JSON.parse(`${execFileSync(required(python), ['-c', READ_ENTRIES, stdout.trim()])}`);
@@ -94,7 +94,7 @@ describeOn([python], 'the wheel of the Python module', () => {
     for (const [file, ...facts] of entries) expect(facts, file).to.deep.equal([0, 3, '1980-01-01', '0o644']);
   });
 
-  it('a version that is none of Python is refused', () => {
+  it('a version that is invalid in Python is refused', () => {
     expect(writeCopy('1.0.0-next').stdout).to.include('-1.0.0.dev0-py3-none-any.whl');
     for (const version of ['1.0.0-next.1', '1.0.0-rc1', '1.0', '1.0.0+build', '']) {
       const { status, stderr } = writeCopy(version);

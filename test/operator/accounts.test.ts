@@ -159,7 +159,7 @@ async function sessionOf(sessionList: SessionList, accountId: string): Promise<(
 
 const identity = (subject: string, issuer = ISSUER): Line => ({ identity: { issuer, subject } });
 
-describe('operator links, to identities at a provider', () => {
+describe('operator links: the linked identities of accounts at a provider', () => {
   const { run, value, refusal, parts, records } = setUpOperator();
   const imported = (...lines: Line[]) => value(`import ${fileOf(...lines)} --yes`);
   const problems = async (...lines: Line[]): Promise<string> =>
@@ -185,7 +185,7 @@ describe('operator links, to identities at a provider', () => {
     expect((await imported(line.account('A1'), line.account('A2'))).changes).to.deep.equal([]);
   });
 
-  it('an import never moves a provider link to another account or another subject', async () => {
+  it('an import never moves a provider link to another account, or changes its subject', async () => {
     expect(await problems(line.account('A3', identity('ada')))).to.include('is already linked with this identity');
     expect(await problems(line.account('A1', identity('other')))).to.include('is linked with the subject "ada"');
     expect(await problems(line.account('A4', identity('x')), line.account('A5', identity('x')))).to.include(
@@ -211,7 +211,7 @@ describe('operator links, to identities at a provider', () => {
     expect(await linksOf('a1@example.test')).to.deep.equal(['ada again']);
   });
 
-  it('`links list` shows the id of a configured provider; without passwords an invitation link signs its user in', async () => {
+  it('`links list` shows the id of a configured provider; without passwords an invitation link signs the user in', async () => {
     const config = fileWith(`
 sign_in:
   passwords: false
@@ -230,7 +230,7 @@ sign_in:
 describe('operator passkeys', () => {
   const { run, value, refusal, parts, records, mailing } = setUpOperator();
 
-  it('an operator can list passkeys, and remove one after a confirmation; that ends the sessions of the user, is recorded and mailed', async () => {
+  it('an operator can list passkeys, and remove one after a confirmation, which ends sessions, is recorded and mailed', async () => {
     const passkeys = createPasskeys({ ...parts(), activity: createActivity(parts()) });
     const email = 'ada@example.test';
     const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);

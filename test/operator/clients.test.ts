@@ -115,7 +115,7 @@ describe('operator clients', () => {
     ]);
   });
 
-  it('commands rotate the secret of any client, and remove the old secret but never the last one', async () => {
+  it('commands rotate the secret of any client, and remove the old secret, but never the last one', async () => {
     const robot = await addClient('--kind machine');
     const rotated = await value(`clients rotate-secret ${robot.id}`);
     expect(rotated.client_secret).to.match(/^gate_cs_/);
@@ -144,7 +144,7 @@ describe('operator clients', () => {
     ]);
   });
 
-  it('`clients renew` replaces all secrets by one that it shows once, and refuses a second renewal or a kind without use', async () => {
+  it('`clients renew` replaces all secrets by one, shown once, and refuses a second renewal or an unsuitable client', async () => {
     const app = await addOwned();
     const rotated = await value(`clients rotate-secret ${app.id}`);
     await value(`clients suspend ${app.id}`);
@@ -213,7 +213,7 @@ describe('operator clients', () => {
     expect(await Promise.all(both.map(isAccepted))).to.deep.equal([false, true]);
   });
 
-  it('`clients transfer` gives a client to another owner, and both owners find that in their logs', async () => {
+  it('`clients transfer` gives a client to another owner, and both owners see it in their activity', async () => {
     const app = await addOwned();
     const transfer = `clients transfer ${app.id}`;
     const moved = await value(`${transfer} --owner bob@example.test`);

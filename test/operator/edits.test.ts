@@ -268,7 +268,7 @@ describe('operator edits, on a running service', () => {
     expect(erased.action).to.equal('account_deleted');
   });
 
-  it('`clients update` renames clients of every kind, and replaces all redirect URIs', async () => {
+  it('`clients update` renames clients of every kind, and replaces all their redirect URIs', async () => {
     const uri = 'https://other.example/callback';
     for (const client of [on.clients.public, on.clients.machine, on.clients.resourceServer]) {
       const changed = await value(['clients', 'update', client.id, '--name', 'Anew']);

@@ -19,7 +19,7 @@ describe('sessions end --all, on a running service', () => {
     return person;
   }
 
-  it('ends each session that began before it, and none that begins in the same second afterwards', async () => {
+  it('`sessions end --all` ends each earlier session, and none that starts in the same second afterwards', async () => {
     const before = await signedIn();
     expect(await isSignedIn(before)).to.equal(true);
     expect(await run(END_ALL)).to.deep.equal({ browser_sessions_ended: true });
@@ -32,7 +32,7 @@ describe('sessions end --all, on a running service', () => {
     expect(await run(`sessions list --account ${email}`)).to.have.length(1);
   });
 
-  it('a session that began after an earlier end does not survive the restore of a database from before that end', async () => {
+  it('a session ended by an earlier command stays ended after a restore of an older database', async () => {
     const { database } = on.service;
     const restore = () => database.query('UPDATE lasting_numbers SET session_generation = 0');
     await restore();
@@ -48,7 +48,7 @@ describe('sessions end --all, on a running service', () => {
     await eventually(async () => expect(await isSignedIn(later)).to.equal(false));
   });
 
-  it('one row holds the numbers that are only raised: it can be neither removed nor added twice', async () => {
+  it('the row with the numbers that only increase can be neither deleted nor inserted twice', async () => {
     const { database } = on.service;
     for (const statement of [
       'DELETE FROM lasting_numbers',
@@ -59,7 +59,7 @@ describe('sessions end --all, on a running service', () => {
     }
   });
 
-  it('without the numbers no session is active, also one that begins then, and no command says that it ended anything', async () => {
+  it('if these numbers are lost, no session is active, not even a new one, and no command claims to have ended any', async () => {
     const { database } = on.service;
     const before = await signedIn();
     let remedy = '';

@@ -21,7 +21,7 @@ describe('operator leaked', () => {
   };
   const addKey = (name: string) => apiKeyOf(on.service, on.seeded.person, name);
 
-  it('values are found in any text on standard input, ended, mailed and recorded with the operator', async () => {
+  it('`leaked` finds values in any text on standard input, ends, mails and records them with the operator', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const { value } = await addKey('In a log');
     const text = `GET /?token=${accessToken}&x=1\nkey: "${value}", again ${value}; gate_cs_short`;
@@ -49,7 +49,7 @@ describe('operator leaked', () => {
     expect(`${again.output}${again.errors}`).not.to.include(value);
   });
 
-  it('a JSON list names the places, and a machine client secret is refused at once', async () => {
+  it('a JSON list can name the places of leaks, and a machine client secret is refused at once', async () => {
     const file = path.join(temporaryDirectory('leaked'), 'report.json');
     const { machine } = on.clients;
     const { value } = await addKey('In a list');
@@ -66,7 +66,7 @@ describe('operator leaked', () => {
     expect(shown.why).to.include('found in public');
   });
 
-  it('a value can be the argument, and texts without values, unreadable files and missing keys are refused', async () => {
+  it('a value can be an argument; text without values, unreadable files and missing keys are refused', async () => {
     const { value } = await addKey('As an argument');
     const { output } = await run()(['leaked', value]);
     expect(output).to.include('As an argument');

@@ -102,7 +102,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
     expect(new Set(names).size).to.equal(ENTRIES);
   });
 
-  it('a failure after the first page leaves the array open, and is reported on standard error', async () => {
+  it('a failure after the first page is reported on standard error, and leaves the JSON array incomplete', async () => {
     let text = '';
     const stdout = new Writable({
       decodeStrings: false,

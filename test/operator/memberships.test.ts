@@ -7,7 +7,7 @@ import { setUpOperator } from './operator-suite.ts';
 describe('operator memberships', () => {
   const { run, value, refusal, parts, records } = setUpOperator();
 
-  it('commands give and remove access of users and machine clients to warehouses, and record each change', async () => {
+  it('commands grant and remove access of users and machine clients to warehouses, and record each change', async () => {
     const access = createAccess(parts());
     const organization = await value('organizations add --name Acme');
     const inAcme = `--organization ${organization.id}`;

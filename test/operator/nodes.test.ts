@@ -81,7 +81,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await removeNodes();
   });
 
-  it('`nodes --wait` keeps its limit although the database hangs for longer', async () => {
+  it('`nodes --wait` ends at its time limit even if the database hangs for longer', async () => {
     const server = await startPostgresServer();
     server.pause();
     const database = await openDatabase({ databaseUrl: server.url, dataDirectory: '', timeoutFactor: TIMEOUT_FACTOR });
@@ -101,7 +101,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     }
   });
 
-  it('`nodes` lists a stopping node as leaving, and a stopped node no longer', async () => {
+  it('`nodes` lists a stopping node as leaving, and no longer lists a stopped node', async () => {
     await second.leave();
     const stateOfSecond = async () => (await listNodes(first.database)).find(({ node }) => node === names[1])?.state;
     await eventually(async () => expect(await stateOfSecond()).to.equal('leaving'));

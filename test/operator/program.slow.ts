@@ -15,7 +15,7 @@ const script: Requirement = {
   remedy: 'script (apt-get install bsdutils)',
 };
 
-describe('the operator program of a shell', () => {
+describe('the operator program in a shell', () => {
   const { parts } = setUpOperator();
 
   it('a command run by npm prints only one JSON value and passes on the exit code', async () => {

@@ -13,7 +13,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
   const withRefusedFile = (environment: Readonly<Record<string, string>>) =>
     operatorWith({ ...machine, ...environment });
 
-  it('commands that read or end use the database of the environment, and say so', async () => {
+  it('commands that only read or end something use the database of the environment, and print that they do', async () => {
     const run = withRefusedFile(storesOf(on.service));
     const { email } = on.seeded.person;
     for (const words of ['accounts list', 'nodes', `show ${email}`, `sessions end --account ${email} --yes`]) {
@@ -64,7 +64,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(ended).to.include({ revoked: true });
   });
 
-  it('without a database in the environment, commands report the problems of the file', async () => {
+  it('without a database in the environment, commands report the problems of the settings file', async () => {
     const { error } = await valueFrom(withRefusedFile({}), 'accounts list', { exitCode: 3 });
     expect(error.problems.map((one: { path: string }) => one.path)).to.deep.equal(['log.levle']);
   });

@@ -107,7 +107,7 @@ onPostgresAndRedis('operator revoke', (start) => {
     ]);
   });
 
-  it('`revoke --client` refuses everything at once, and continues after an interruption without ending what is newer', async () => {
+  it('`revoke --client` ends everything at once, and a second run after an interruption spares newer tokens', async () => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await grace.tokens(confidential);
     const theirs = await oscar.tokens(confidential);
@@ -169,7 +169,7 @@ onPostgresAndRedis('operator revoke', (start) => {
     await expectEnded(latest.accessToken);
   });
 
-  it('`revoke --all` also ends what was issued since an earlier restore of the same backup, also if it ran twice then', async () => {
+  it('after a second restore of a backup, `revoke --all` also ends what was issued since the first restore', async () => {
     const { database } = on.service;
     const restore = async () => {
       await database.query('UPDATE connections SET generation = 1');
@@ -282,7 +282,7 @@ onPostgresAndRedis('operator revoke', (start) => {
 describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavailable', () => {
   const start = startsOn('postgres+redis');
 
-  it('without Redis, `revoke --account` and `--client` still work; `--token` reports the outage and records nothing, `show` answers the rest', async () => {
+  it('without Redis, `revoke --account` and `--client` work, `--token` fails and records nothing, `show` answers the rest', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });
@@ -325,7 +325,7 @@ describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavai
 describeOn([postgresServer], 'operator revoke, while people approve the client again', () => {
   const on = startSeeded({ on: 'postgres' });
 
-  it('`revoke --client` ends all connections of before, also if a person approves the client again meanwhile', async () => {
+  it('`revoke --client` ends all earlier connections, even if a user approves the client again meanwhile', async () => {
     const { database, connections } = on.service;
     const { id } = on.clients.confidential;
     await connectMany(database, id, 1_001);

@@ -14,7 +14,7 @@ const LINK = `${'aB3'.repeat(14)}c`;
 const EMAIL = 'kim@example.com';
 const encoded = (text: string): string => Buffer.from(text).toString('base64');
 
-describe('the format of a value', () => {
+describe('the recognition of a value', () => {
   it('each kind of value that Gatehouse issues is recognized', () => {
     for (const [value, kind] of [
       [TOKEN, 'access_token'],
@@ -56,10 +56,10 @@ describe('the format of a value', () => {
   });
 });
 
-describe('the values in a text', () => {
+describe('the values found in a text', () => {
   const found = (text: string) => valuesIn(text).map((one) => (one.faults.length > 0 ? 'malformed' : one.text));
 
-  it('a secret is found by `show` and `leaked` in whatever surrounds it, also across line breaks', () => {
+  it('`show` and `leaked` find a secret whatever surrounds it, even across line breaks', () => {
     for (const text of [
       `{"message":"{\\"token\\":\\"${TOKEN}\\"}"}`,
       `“${TOKEN}” and **${TOKEN}**`,
@@ -111,7 +111,7 @@ describe('the values in a text', () => {
     }
   });
 
-  it('an escape before a value is not part of it', () => {
+  it('an escape sequence before a value is not taken for a part of it', () => {
     for (const [text, ...values] of [
       [`{"text":"Owner:\\n${EMAIL}"}`, EMAIL],
       [`{"text":"\\u003c${EMAIL}\\u003e"}`, EMAIL],
@@ -133,7 +133,7 @@ describe('the values in a text', () => {
     }
   });
 
-  it('an address is found next to quotes, names, parameters and an origin', () => {
+  it('an email address is found next to quotes, names, parameters and an origin', () => {
     for (const [text, ...values] of [
       [`{"origin":"https://app.example","email":"${EMAIL}"}`, EMAIL],
       [`https://app.example,${EMAIL}`, EMAIL],
@@ -150,7 +150,7 @@ describe('the values in a text', () => {
     }
   });
 
-  it('a value that was cut off is malformed, and no ID; the beginning of a value in prose is neither', () => {
+  it('a value that was cut off is reported as malformed, and ordinary words that begin like a value are ignored', () => {
     for (const length of [43, 22]) {
       const [cut] = valuesIn(TOKEN.slice(0, length));
       expect(cut.faults.join()).to.contain('it was cut off');
@@ -163,7 +163,7 @@ describe('the values in a text', () => {
     expect(found(`key_fingerprint_algo and org_structure-version ${ACCOUNT}`)).to.deep.equal([ACCOUNT]);
   });
 
-  it('what may be a secret of another service is not shown', () => {
+  it('text that may be a secret of another service is not shown', () => {
     for (const [text, shown] of [
       [`id:${SECRET.slice(0, 45)}@auth.example`, ''],
       ['postgres://u:s3cret@db.example/x', ''],

@@ -18,7 +18,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
   const show = async (id: string, exitCode = 0) => (await valueFrom(run, 'show', { input: `${id}\n`, exitCode }))[0];
   const isRecent = (time: unknown) => expect(Date.parse(String(time))).to.be.closeTo(Date.now(), 600_000);
 
-  it('`show` shows for an account (id or email address) its state, and when it was suspended or deleted', async () => {
+  it('`show` shows the state of an account, found by id or email address, and when it was suspended or deleted', async () => {
     const { accountId, email } = await addPerson(on.service, 'Dora', 'dora@example.test');
     for (const id of [accountId, email, 'DORA@Example.Test']) {
       const shown = await show(id);
@@ -43,7 +43,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(email)).to.include({ kind: 'email', state: 'unknown' });
   });
 
-  it('`show` shows what belongs to a client, who can reach an organization or warehouse, and when it was removed', async () => {
+  it('`show` shows what belongs to a client, and who can access an organization or warehouse, and when each was removed', async () => {
     const { warehouse } = on.seeded;
     const { id: organizationId, name } = on.seeded.organization;
     const organization = { id: organizationId, name };
@@ -64,7 +64,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show('wh_0000000000000000')).to.include({ state: 'unknown' });
   });
 
-  it('`show` shows for a connection or authorization what ended it, and when', async () => {
+  it('`show` shows what ended a connection or authorization, and when', async () => {
     const { confidential, resourceServer } = on.clients;
     const { person } = on.seeded;
     const authorizationOf = async (token: string): Promise<string> => {
@@ -94,7 +94,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(never)).to.include({ state: 'unknown' });
   });
 
-  it('`show` shows for a session (id, or uid in a URL) who ended it, and does not know its cookie', async () => {
+  it('`show` finds a session by its id or its URL, shows who ended it, and does not recognize its cookie', async () => {
     const { email } = on.seeded.person;
     const browser = createPerson(on.issuer);
     await browser.signIn(on.seeded.person);
@@ -124,7 +124,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show('ses_0000000000000000')).to.include({ state: 'unknown' });
   });
 
-  it('the index of ends has the actions by which `show` finds the end of a record', async () => {
+  it('the database index of ends contains every action that `show` looks for', async () => {
     const [index] = await on.service.database.query<{ text: string }>(
       "SELECT pg_get_indexdef('activity_ends'::regclass) AS text",
     );
@@ -166,7 +166,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(link)).to.include({ kind: 'opaque', state: 'unknown' });
   });
 
-  it('`show` says of a link that was made in a session that it ended with the session', async () => {
+  it('`show` reports a link that was created in a session as ended with the session', async () => {
     const person = await addPerson(on.service, 'Vera', 'vera@example.test');
     await signedIn(on, person);
     const { invite_link: link } = await value(`accounts invite ${person.email}`);
@@ -180,7 +180,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(link)).to.include({ kind: 'link', state: 'revoked' });
   });
 
-  it('`show` shows for a refused request its client and the exact cause', async () => {
+  it('`show` shows the client and the exact cause of a refused request', async () => {
     const { confidential } = on.clients;
     const code = await on.partner.code(confidential);
     const answer = await exchangeCode(on.issuer, confidential, code, {
@@ -200,7 +200,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(other.remedy).to.contain('req_0123456789abcdef');
   });
 
-  it('`clients show` and `show` list recent problems of a client, with the exact cause: grouped and without secrets', async () => {
+  it('`clients show` and `show` list the recent problems of a client, grouped, with the exact cause and no secrets', async () => {
     const { otherConfidential: client } = on.clients;
     const code = await on.partner.code(client);
     const wrong = { ...client, secret: withChecksum(`gate_cs_${'x'.repeat(43)}`) };
@@ -219,7 +219,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect((await show(client.id)).content.problems).to.deep.equal(problems);
   });
 
-  it('`show` shows for a request that made a change the change and the account', async () => {
+  it('`show` shows the change that a request made, and the account', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const revoked = await revokeCurrent(on.issuer, accessToken);
     const shown = await show(revoked.headers.get('x-request-id') ?? '');
@@ -228,7 +228,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(shown.account.id).to.equal(on.seeded.person.accountId);
   });
 
-  it('`show` shows for a token if an organization of its user blocks its client', async () => {
+  it('`show` shows whether an organization of the user blocks the client of a token', async () => {
     const { otherConfidential } = on.clients;
     const { accountId } = on.seeded.other;
     const { accessToken } = await on.partner.tokens(otherConfidential);

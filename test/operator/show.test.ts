@@ -112,7 +112,7 @@ onPostgresAndRedis('operator show', (start) => {
     expect(await show(code)).to.include({ state: 'revoked' });
   });
 
-  it('`show` says if the client or the user of a token is suspended or deleted', async () => {
+  it('`show` shows whether the client or the user of a token is suspended or deleted', async () => {
     const { clients, accounts } = on.service;
     const { otherConfidential, machine } = on.clients;
     const { accessToken } = await on.partner.tokens(otherConfidential);
@@ -140,7 +140,7 @@ onPostgresAndRedis('operator show', (start) => {
     expect(client.why).to.match(/^Client deleted: .*, by the operator\.$/);
   });
 
-  it('`show` distinguishes what was issued before a renewal of the client from what is newer', async () => {
+  it('`show` distinguishes tokens issued before a renewal of the client from newer ones', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const robot = await addTestClient(on.service, 'Robbed Robot', { kind: 'machine' });
     const machineToken = async (of: TestClient) => tokensOf(await clientCredentials(on.issuer, of)).accessToken;
@@ -173,7 +173,7 @@ onPostgresAndRedis('operator show', (start) => {
     }
   });
 
-  it('`show` says of each refresh token of before that it can be repeated until the second refresh after a renewal', async () => {
+  it('after a renewal, `show` says that earlier refresh tokens can still be retried, until the second refresh', async () => {
     const client = await addTestClient(on.service, 'Robbed Courier');
     const first = await on.partner.tokens(client);
     const second = tokensOf(await refresh(on.issuer, client, first.refreshToken));
@@ -189,7 +189,7 @@ onPostgresAndRedis('operator show', (start) => {
     expect(await show(second.refreshToken)).to.include({ state: 'reused' });
   });
 
-  it('`show` says when the operator ended everything of a client, also while its connections are being marked', async () => {
+  it('`show` shows when the operator ended everything of a client, even before all connections are marked', async () => {
     const client = await addTestClient(on.service, 'Ended Planner');
     const { accessToken } = await on.partner.tokens(client);
     await on.service.clients.revoke(client.id, (tx) =>
@@ -251,7 +251,7 @@ onPostgresAndRedis('operator show', (start) => {
     expect(answer.output).not.to.contain(accessToken);
   });
 
-  it('`show` answers for each value in a text once, in the order of the text', async () => {
+  it('`show` answers once for each value in a text, in the order of the text', async () => {
     const { machine } = on.clients;
     const first = await on.partner.tokens(on.clients.public);
     const second = await on.partner.tokens(on.clients.public);
@@ -302,7 +302,7 @@ onPostgresAndRedis('operator show', (start) => {
     expect(shown.why).to.equal('The time limit of the connection has passed.');
   });
 
-  it('without the token keys, `show` shows all except whether a refresh token is genuine', async () => {
+  it('without the token keys, `show` shows everything except whether a refresh token is genuine', async () => {
     const { refreshToken } = await on.partner.tokens(on.clients.public);
     const [unkeyed] = await valueFrom(operatorFor(on.service, {}), `show ${refreshToken}`);
     expect(unkeyed).to.include({ state: 'active' });

@@ -131,7 +131,7 @@ describe('the operator command', () => {
     expect(existsSync(directory)).to.equal(false);
   });
 
-  it('commands use the same verb for the same action on every type of record', () => {
+  it('commands use the same verb for the same action on all types of records', () => {
     const verbs = commandsOf(program)
       .filter(([words]) => words.includes(' '))
       .map(([words]) => words.split(' ')[1]?.split('-')[0] ?? '');
@@ -142,7 +142,7 @@ describe('the operator command', () => {
   /** The names of all commands, without those that only group others. */
   const called = commandsOf(program).flatMap(([words, { commands }]) => (commands.length === 0 ? [words] : []));
 
-  it('these commands change nothing, or only end something; all others name the deployment on which they act', () => {
+  it('only these commands change nothing, or only end something; all others name the deployment that they change', () => {
     const leaves = commandsOf(program).filter(([, { commands }]) => commands.length === 0);
     const namesOf = (is: typeof onlyReads) => leaves.flatMap(([words, command]) => (is(command) ? [words] : []));
     const listing = called.filter((words) => / (list|show)$/.test(words));
@@ -217,7 +217,7 @@ describe('the deployment that a command acts on', () => {
     }
   });
 
-  it('a deployment is described by issuer, host and database', () => {
+  it('the description of a deployment contains issuer, host and database, but no password', () => {
     const storage = {
       dataDirectory: '/var/lib/gatehouse',
       databaseUrl: 'postgres://me:sword@fish@db.example.com:5433/gatehouse?sslmode=verify-full',

@@ -41,7 +41,7 @@ describe('the activity page', () => {
     expect(textOf(guessed.html)).not.to.include(said('action.sign_in_failed'));
   });
 
-  it('many wrong passwords for an account are one entry each minute, with their number', async () => {
+  it('many wrong passwords for an account are recorded as one entry a minute, with their number', async () => {
     const { email, accountId } = on.seeded.other;
     const failures = async () =>
       (await logOf(accountId))
@@ -69,7 +69,7 @@ describe('the activity page', () => {
     expect(textOf((await other.get(PATH)).html)).to.contain('Wrong password 3 times within a minute');
   });
 
-  it('a confirmation by password is an entry of its own', async () => {
+  it('confirming an action with a password is recorded as an entry of its own', async () => {
     const { person } = on.seeded;
     const owner = await signedIn(on.service, person);
     on.clock.advance(700);

@@ -43,7 +43,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     token = await connect(on, person, client);
   });
 
-  it('nothing is approved if the client got another name, host or owner after the page was opened', async () => {
+  it('an approval has no effect if the client got another name, host or owner after the page was opened', async () => {
     const namesake = await addPerson(on.service, 'Oscar Other');
     for (const [change, present] of [
       [() => on.service.clients.edit(client.id, { name: 'Dock Planner 2' }), 'Dock Planner 2'],
@@ -63,7 +63,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     expect(await reached()).to.deep.equal(NORTHERN);
   });
 
-  it('an approval without the sealed field, or with that of another client, approves nothing', async () => {
+  it('an approval without the sealed field of this client has no effect', async () => {
     const other = await addTestClient(on.service, 'Stock Sync');
     await connect(on, person, other);
     const shown = fieldOf(await admin.get(decision(other)), 'shown');
@@ -75,7 +75,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     expect(await approvals()).to.deep.equal([]);
   });
 
-  it('a page that was opened before a rotation of the keys can be answered after it', async () => {
+  it('a page that was opened before a rotation of the keys can be submitted after it', async () => {
     const cookieKeys = ['c'.repeat(40), ...on.service.settings.secrets.cookieKeys] as const;
     const rotated = await start({ sharing: on.service, settings: { secrets: { cookieKeys } } });
     const there = await signedIn(rotated, admin);
@@ -89,7 +89,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     await rotated.close();
   });
 
-  it('an approved client waits again after it got a new host or owner, but not after other changes', async () => {
+  it('an approved client needs approval again after it got a new host or owner, but not after other changes', async () => {
     const { clients } = on.service;
     const another = await addPerson(on.service, 'Ann');
     for (const change of [
@@ -119,7 +119,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
     expect(textOf((await admin.get(url())).html)).to.include('Dock Planner declined');
   });
 
-  it('a change that races with an approval of the former client leaves no approval', async () => {
+  it('if a client changes while it is being approved, it is not approved', async () => {
     for (let race = 0; race < 5; race += 1) {
       const page = await admin.get(decision());
       const uri = `https://evil-${race}.example/`;

@@ -51,7 +51,7 @@ describe('the brand of the operator', () => {
     return (await on.service.reload()).changed;
   }
 
-  it('pages, errors and mail show the name in place of Gatehouse', async () => {
+  it('pages, errors and mails show the name of the brand instead of Gatehouse', async () => {
     const { person } = on.seeded;
     const member = await signedIn(on.service, person);
     const consent = await member.get(
@@ -117,7 +117,7 @@ describe('the brand of the operator', () => {
     expect(unknown.headers.get('cache-control')).to.equal('no-store');
   });
 
-  it('the stylesheet contains the colour for both themes, also at a node with another colour', async () => {
+  it('the stylesheet contains the brand colour for both themes, also if another node has another colour', async () => {
     const url = stylesheetIn((await visitor().get('/login')).html);
     expect(url).to.match(/^\/assets\/gatehouse\.[\w-]{16}\.css\?colour=0b5cad$/);
     const read = async (href: string) => (await fetch(on.issuer + href)).text();
@@ -157,7 +157,7 @@ describe('the brand of the operator', () => {
     expect((await fetch(on.issuer + before)).status).to.equal(200);
   });
 
-  it('the name of a client may not be mistaken for the name of the brand, also after a reload', async () => {
+  it('a client may not have a name that resembles the name of the brand, also after a reload', async () => {
     const owner = await signedIn(on.service, on.seeded.other);
     const create = async (name: string) => {
       const fields = { name, redirect_uris: ['https://app.example/cb'] };
@@ -173,7 +173,7 @@ describe('the brand of the operator', () => {
     await reloadWith({});
   });
 
-  it('a logo that is not wide has the name next to it, and the logo is the icon under both well-known names', async () => {
+  it('a logo that is not wide has the name next to it, and is the icon at both well-known paths', async () => {
     const iconOf = async (name: string) => {
       const answer = await fetch(`${on.issuer}/${name}`);
       return [answer.status, answer.headers.get('content-type')] as const;
@@ -207,7 +207,7 @@ describe('the brand of the operator', () => {
       });
     }));
 
-  it('a client may have none of the names of the brand', () =>
+  it('a client may not have any of the brand names', () =>
     on.service.withSettings({ brand: IN_LANGUAGES }, async () => {
       const member = await signedIn(on.service, on.seeded.person);
       for (const name of ['Acme Storage', 'Acme Lager']) {
@@ -216,7 +216,7 @@ describe('the brand of the operator', () => {
       }
     }));
 
-  it('users read the rights in the words of the operator; introspection has their names', () =>
+  it('users read the rights in the words of the operator, but introspection returns their names', () =>
     on.service.withSettings({ rights: RIGHTS }, async () => {
       const { person, warehouse } = on.seeded;
       const { accountId } = person;

@@ -28,7 +28,7 @@ async function statementsDuring(work: () => Promise<unknown>): Promise<string[]>
   return sent;
 }
 
-describe('the page of connections', () => {
+describe('the connections page', () => {
   let found: Overrides = {};
   const on = startSeeded({ reloaded: () => found });
   let person: SignedInPerson;
@@ -152,7 +152,7 @@ describe('the page of connections', () => {
     expect(`${location?.pathname}${location?.search}`).to.equal(`${PATH}?only=unused`);
   });
 
-  it('the first opening with many connections takes few statements', async () => {
+  it('opening the page with many connections for the first time takes few statements', async () => {
     const { service } = on;
     const who = await addPerson(service, 'Mia Many', 'mia@example.test');
     await service.database.query(
@@ -172,7 +172,7 @@ describe('the page of connections', () => {
     expect(ofPage.length, ofPage.join('\n')).to.be.within(1, 6);
   });
 
-  it('the pages of consent and of a connection lead to the operator if something is wrong with the app', async () => {
+  it('the consent page and the page of a connection link to the operator for problems with the app', async () => {
     const app = await addTestClient(on.service, 'Parcel Maps');
     const request = authorizationUrl(on.issuer, app);
     const consent = await person.open(request);
@@ -192,7 +192,7 @@ describe('the page of connections', () => {
     await on.service.reload();
   });
 
-  it('the consent page warns of a new client, but not of a client of the operator', async () => {
+  it('the consent page warns of a new client, but not of a client that the operator provides', async () => {
     const asked = async (of: TestClient): Promise<string> =>
       textOf((await person.open(authorizationUrl(on.issuer, of, { prompt: 'consent' }))).html);
     const owned = await addTestClient(on.service, 'Free Maps', { ownerAccountId: on.seeded.other.accountId });

@@ -85,7 +85,7 @@ describeOn([postgresServer], 'the error reference', () => {
       'x-gatehouse-authorization': basic(client),
     });
 
-  it('lists how each endpoint for programs answers with each error', async () => {
+  it('the reference lists how each API endpoint answers with each error', async () => {
     const { confidential, machine, resourceServer } = on.clients;
     const { issuer } = on;
     const { refreshToken } = await on.partner.tokens(confidential);
@@ -145,7 +145,7 @@ describeOn([postgresServer], 'the error reference', () => {
     expect(sent.sort()).to.deep.equal(documented(isHere));
   });
 
-  it('lists which errors of an authorization request reach the client, and which a page', async () => {
+  it('the reference lists which authorization errors are sent to the client, and which are shown on a page', async () => {
     const { confidential, otherConfidential } = on.clients;
     const { issuer, service, seeded } = on;
     const person = createPerson(issuer);
@@ -195,7 +195,7 @@ describeOn([postgresServer], 'the error reference', () => {
     expect(sent.sort()).to.deep.equal(documented((at) => at === '/oauth/authorize'));
   });
 
-  it('too many authorization requests of one person at once get a page that does not blame the app', async () => {
+  it('a user who sends too many authorization requests at once gets a page that does not blame the app', async () => {
     const person = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, on.clients.otherConfidential);
     await person.authorize(url, on.seeded.person);

@@ -57,7 +57,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   }
   const ALL = ['Elsewhere Storage admin:', 'Northern Logistics member: Riga read Rotterdam read+write'];
 
-  it('the limit of an API key that was revoked in another tab, or of no key, is answered on the list of keys', async () => {
+  it('the limit page of a revoked or unknown API key redirects to the list of keys, with an explanation', async () => {
     const keys = '/profile/api-keys';
     const page = await person.fillIn(keys, { name: 'Short lived', expires_in_days: '30' });
     expect(page.html).to.include('data-secret');
@@ -96,7 +96,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(sent.filter(([name]) => name === 'place')).to.deep.equal([['place', on.seeded.warehouse.id]]);
   });
 
-  it('a connection with a last day ends after that day, with all its tokens, as if the user disconnected it', async () => {
+  it('a connection with an end date ends after that day, with all its tokens, as if the user had disconnected it', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     const tokens = await connect();
     const { body } = await introspect(on.issuer, on.clients.resourceServer, tokens.accessToken);
@@ -117,7 +117,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(revived.body.error).to.equal('invalid_grant');
   });
 
-  it("the end of a connection after its last day is recorded in the user's activity", async () => {
+  it('the end of a connection after its end date is recorded in the activity of its user', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     on.clock.advance(2 * 86_400);
     await on.service.clean();
@@ -128,7 +128,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     person = await signedIn(on.service, on.seeded.person);
   });
 
-  it('a limit changed on the page of the connection applies from the next call', async () => {
+  it('a limit that is changed on the page of the connection applies from the next call', async () => {
     const { accessToken } = await connect();
     const changed = await person.fillIn(connection(), {
       ...UNLIMITED,
@@ -149,7 +149,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
   });
 
-  it('a page that shows an earlier limit than the stored one saves nothing over it, and says so', async () => {
+  it('saving an outdated page does not overwrite a newer limit, and the user is informed', async () => {
     await connect();
     const { id } = await apiKeyOf(on.service, person);
     for (const path of [connection(), `${API_KEYS}/${id}/limit`]) {
@@ -207,7 +207,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     });
   }
 
-  it('a limit that was chosen is kept if the page asks again for another reason', async () => {
+  it('a chosen limit is kept if the consent page is shown again for another reason', async () => {
     const page = await person.open(authorization());
     const { id } = client();
     await on.service.clients.edit(id, { name: 'Route Planner 2' });
@@ -218,7 +218,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     await on.service.clients.edit(id, { name: 'Route Planner' });
   });
 
-  it('an approval does not narrow the limit of a person whose only organization was chosen', async () => {
+  it('approving again does not narrow a limit to the only organization of the user', async () => {
     const { memberships, organizations } = on.service;
     const subject = { accountId: on.seeded.person.accountId };
     const organizationId = on.seeded.organization.id;
@@ -257,7 +257,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     await database.query('DELETE FROM organizations WHERE id = ANY($1)', [places]);
   });
 
-  it('a user who reaches 5,000 warehouses can approve, with a form of the usual size', async () => {
+  it('a user who can access 5,000 warehouses can approve, with a form of the usual size', async () => {
     const { database } = on.service;
     await database.query(
       `INSERT INTO warehouses (id, organization_id, name, created_at)
@@ -313,7 +313,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     );
   });
 
-  it('a limit with a place that was just lost is shown again with the places that are left, and not as no limit', async () => {
+  it('if a chosen place has just been lost, the form shows the remaining places, and does not become unlimited', async () => {
     const subject = { accountId: on.seeded.person.accountId };
     await connect();
     const key = await apiKeyOf(on.service, person);
@@ -342,7 +342,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await keyNamed('Y')).to.deep.include({ places: [rigaId], isReadOnly: true });
   });
 
-  it('a limit to a place that is lost while its form is checked is never stored as no limit', async () => {
+  it('if a chosen place is lost while its form is checked, the limit is not stored as unlimited', async () => {
     const { accountId } = on.seeded.person;
     const { access, apiKeys, memberships } = on.service;
     const toRiga = { limit_places: 'chosen', place: rigaId };

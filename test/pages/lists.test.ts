@@ -58,7 +58,7 @@ describe('the lists of a user', () => {
   const previousOf = ({ html }: Page): string =>
     html.match(/rel="prev" href="([^"]*)"/)?.[1]?.replaceAll('&amp;', '&') ?? '';
 
-  it('pages with 200 entries need no more queries than pages with one', async () => {
+  it('pages with 200 entries need no more queries than pages with one entry', async () => {
     for (const page of PAGES) {
       const path = `/profile${page}`;
       for (const person of [few, many]) expect((await person.get(path)).status, path).to.equal(200);
@@ -97,7 +97,7 @@ describe('the lists of a user', () => {
     expect(namesOn(rest)[0]).to.equal('Größe 26');
   });
 
-  it('a page of a list says which of how many it shows, and leads to the one before', async () => {
+  it('each page of a list shows its position and the total number, and links to the previous page', async () => {
     const first = await many.get('/profile/connections');
     expect(textOf(first.html)).to.include('1–25 of 199');
     expect(first.html).to.not.include('rel="prev"');
@@ -130,7 +130,7 @@ describe('the lists of a user', () => {
     expect(nextOf(found)).to.match(/q=.*before=/);
   });
 
-  it('more than ten apps are disconnected at once only by a user who types their number', async () => {
+  it('disconnecting more than ten apps at once requires the user to type their number', async () => {
     const path = '/profile/connections/disconnect-all';
     const asked = await many.get(path);
     const count = (await on.service.connections.listOf(on.seeded.person.accountId)).length;

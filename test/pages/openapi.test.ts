@@ -11,7 +11,7 @@ import { startSeeded } from '../support/seeded.ts';
 /** Routes below these paths that no client or API calls. */
 const NOT_FOR_CLIENTS = ['GET /oauth/authorize/:uid', 'POST /oauth/token/refresh', 'GET /.well-known/change-password'];
 
-describe('the description for programs', () => {
+describe('the OpenAPI document', () => {
   const on = startSeeded();
   const read = async (path: string, headers: Record<string, string> = {}) =>
     fetch(on.issuer + path, { headers: { accept: 'application/json', ...headers } });
@@ -23,7 +23,7 @@ describe('the description for programs', () => {
     document = await json('/openapi.json');
   });
 
-  it('is valid OpenAPI 3.1, for this address and version, and may be read by every web page', async () => {
+  it('the document is valid OpenAPI 3.1, for this address and version, and every web page may read it', async () => {
     const checked = await new Validator().validate(structuredClone(document));
     expect(checked).to.deep.include({ valid: true });
     expect(document.openapi).to.match(/^3\.1\./);
@@ -36,7 +36,7 @@ describe('the description for programs', () => {
     expect((await fetch(metadata.service_documentation)).status).to.equal(200);
   });
 
-  it('lists exactly the routes that clients and APIs call', () => {
+  it('the document lists exactly the routes that clients and APIs call', () => {
     const described = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':param')}`),
     );
@@ -49,7 +49,7 @@ describe('the description for programs', () => {
     expect(described.sort()).to.deep.equal(routes.sort());
   });
 
-  it('real answers have the statuses, errors and members that the document describes', async () => {
+  it('real answers have the statuses, errors and fields that the document describes', async () => {
     const ajv = new Ajv2020({ strict: false });
     ajv.addSchema(document, 'openapi');
     const expectDescribed = (path: string, { status, body }: { status: number; body: unknown }) => {
@@ -85,7 +85,7 @@ describe('the description for programs', () => {
     expectDescribed(metadata, { status: published.status, body: await published.json() });
   });
 
-  it('the pages of errors include every code that the module emits', async () => {
+  it('the documented errors include every code that the module for APIs can return', async () => {
     const directory = new URL('../../modules/node/src/', import.meta.url);
     const source = readdirSync(directory)
       .filter((name) => name.endsWith('.ts'))

@@ -115,7 +115,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(asked).to.have.length.above(15);
   });
 
-  it('the removal of 500 members reads what is known of these, not of all others', async () => {
+  it('the removal of 500 members does not read the records of all other members', async () => {
     const undone = new Error('undone');
     const engine = createChanges({ database: on.service.database });
     const work = engine.transaction(async (tx, now) => {
@@ -148,7 +148,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await work.catch((cause: unknown) => cause)).to.equal(undone);
   });
 
-  it('lists each member once, page by page, and finds each of them by a search', async () => {
+  it('the pages of the list show each member once, and a search finds each member', async () => {
     const html = textOf((await owner.get(url())).html);
     expect(html)
       .to.match(/People 1000\+/)
@@ -172,7 +172,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(owners.html.match(/<li class="entry/g)).to.have.length(1);
   });
 
-  it('stores one log entry of a decision, whatever the number of members who connected the client', async () => {
+  it('a decision about a client is stored as one log entry, however many members connected the client', async () => {
     const before = await count('activity');
     const { confidential } = on.clients;
     expect((await owner.send(url(`/clients/${confidential.id}/end`))).status).to.equal(303);
@@ -188,7 +188,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(textOf(html)).to.match(/Oda Often .*Last signed in \d/);
   });
 
-  it('lists a connection that is made while the membership of its user is being stored', async () => {
+  it('a connection is listed even if it is made while the membership of its user is being stored', async () => {
     const { accountId } = await addPerson(on.service, 'Rae Racer', 'racer@example.test');
     const clientId = on.clients.otherConfidential.id;
     const other = await anotherSession();
@@ -206,7 +206,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await count(`member_connections WHERE account_id = '${accountId}'`)).to.equal(1);
   });
 
-  it('owners who reload the page take two connections at most, and an API and a stranger are answered', async () => {
+  it('owners who keep reloading the page use two database connections at most, and other requests are answered', async () => {
     const owners = [owner, await join('Ole Owner', 'owner'), await join('Ona Owner', 'owner')];
     const stranger = await signedIn(on.service, on.seeded.other);
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
@@ -225,7 +225,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await Promise.all(pages);
   });
 
-  it('the deletion of a warehouse continues after its begin, or a step, waited too long for a lock', async () => {
+  it('the deletion of a warehouse continues after its first or a later step waited too long for a lock', async () => {
     const { database, settings, organizations } = on.service;
     const { id: organizationId } = on.seeded.organization;
     const lock = await anotherSession();
@@ -253,7 +253,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     await quick.close();
   });
 
-  it('a place whose deletion was interrupted is visible to no one, and a background job completes the deletion', async () => {
+  it('an organization or warehouse whose deletion was interrupted is invisible, and a job completes the deletion', async () => {
     const { database, organizations, memberships, access, clean } = on.service;
     const { accountId } = await addPerson(on.service, 'Ottilie Owner', 'ottilie@example.test');
     await database.query(`
@@ -286,7 +286,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     }
   });
 
-  it('a step of a deletion that takes too long is repeated with fewer rows, and what cannot be deleted holds up no other', async () => {
+  it('a deletion step that takes too long is repeated with fewer rows, and a failing deletion blocks no others', async () => {
     const { database, organizations, memberships, clean } = on.service;
     const [living, ended] = await Promise.all(['Living', 'Ended'].map((name) => organizations.add({ name })));
     const warehouse = await organizations.addWarehouse({ organizationId: `${living?.id}`, name: 'Hall' });
@@ -320,7 +320,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(await left()).to.equal(0);
   });
 
-  it('the deletion of an organization deletes its access and warehouses in steps, and continues after it was stopped', async () => {
+  it('an organization is deleted in steps, with its access and warehouses; an interrupted deletion can be continued', async () => {
     const { database, organizations } = on.service;
     const { id } = on.seeded.organization;
     let logged = 0;

@@ -53,7 +53,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     return `${clients} ${api_keys}`;
   };
 
-  it('an organization that begins to ask first is hidden at once from clients that are not approved', async () => {
+  it('when an organization begins to require approval, clients without approval lose access at once', async () => {
     const token = await connect();
     const answer = await owner.follow(await setPolicy(ASK));
     expect(await reachedWith(token)).to.deep.equal([]);
@@ -64,7 +64,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(theirs).to.not.include('member Rotterdam');
   });
 
-  it('the owner chooses which connected clients keep their access when the organization begins to ask first', async () => {
+  it('when an organization begins to require approval, its owner chooses which connected clients keep access', async () => {
     const kept = await connect();
     const waiting = await connect(on.clients.otherConfidential);
     const page = await owner.get(url('/policy'));
@@ -77,7 +77,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(waiting)).to.deep.equal([]);
   });
 
-  it('the navigation of those in charge, and of no other member, says how many apps wait for a decision', async () => {
+  it('the navigation shows owners and admins, and no other member, how many apps wait for a decision', async () => {
     const link = said('navigation.organizations');
     const shownTo = async (one: Member) => textOf((await one.get('/profile/activity')).html);
     const waiting = (count: number) => `${link} ${count} ${said('navigation.waiting')}`;
@@ -99,7 +99,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       .and.not.include(said('navigation.waiting'));
   });
 
-  it('the policy page lists the apps of most people first, and those of equally many by name and number', async () => {
+  it('the policy page sorts apps by number of users, then by name, with numbers in names in numeric order', async () => {
     for (const [name, ...people] of [
       ['App 10', person],
       ['zebra', person, owner],
@@ -116,7 +116,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(listed).to.deep.equal(['zebra', 'Äpp 1', 'app 2', 'App 10']);
   });
 
-  describe('above 20 connected clients', () => {
+  describe('with more than 20 connected clients', () => {
     const added: { id: string; name: string }[] = [];
     before(async () => {
       for (let number = 1; number <= 23; number += 1) {
@@ -150,7 +150,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const restoreName = (id: string) => rename(id, added.find((one) => one.id === id)?.name);
     const gone = said('organization-policy.changed', { count: 1, apps: 'Changed Meanwhile' });
 
-    it('only listed clients are ticked; a search finds the others, and keeps the ticks', async () => {
+    it('only listed clients are preselected; a search finds the others, and keeps the selection', async () => {
       const { page, listed, hidden } = await open();
       expect(page.html.match(/type="checkbox"/g)).to.have.length(20);
       expect(tickedOn(page)).to.have.members(listed);
@@ -167,7 +167,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       expect(await approved()).to.have.members([...kept, hidden.id]);
     });
 
-    it('a ticked client that changes before or after a search is not approved, and the page names it', async () => {
+    it('a selected client that changes before or after a search is not approved, and the page names it', async () => {
       const { page, listed, hidden } = await open();
       const [first = '', second = '', third = ''] = listed;
       const searching = { ...ASK, approve: [first, second, third], search: 'yes', find: hidden.name };
@@ -188,7 +188,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       await restoreName(second);
     });
 
-    it('a sign-in in between keeps the search and the ticks, but not that of a client that changed', async () => {
+    it('signing in again keeps the search and the selection, except for a client that changed meanwhile', async () => {
       const { page, listed, hidden } = await open();
       const [first = '', second = '', third = ''] = listed;
       const searching = { ...ASK, approve: [first, second, third], search: 'yes', find: hidden.name };
@@ -207,7 +207,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     });
   });
 
-  it('a policy form with a client that was not listed, or without a known choice, changes nothing', async () => {
+  it('a policy form with a client that was not listed, or with an invalid choice, changes nothing', async () => {
     await connect();
     for (const fields of [
       { ...ASK, approve: [client().id, on.clients.machine.id] },
@@ -224,7 +224,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
   });
 
-  it('an approved client reaches the organization at the next call, through everyone who connected it', async () => {
+  it('an approved client can access the organization from the next call, for every user who connected it', async () => {
     await setPolicy(ASK);
     const token = await connect();
     expect(await reachedWith(token)).to.deep.equal([]);
@@ -242,7 +242,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect((await decide({ decision: 'approve' })).status).to.equal(409);
   });
 
-  it('people who connected a declined client see the reason of the owner, escaped, and the log has it', async () => {
+  it('users who connected a declined client see the reason of the owner, escaped, and the log contains it', async () => {
     await setPolicy(ASK);
     const token = await connect();
     const sentence = 'Use <b>Stock Reports</b> instead.';
@@ -278,7 +278,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await on.service.database.query('SELECT FROM client_decisions')).to.deep.equal([]);
   });
 
-  it('a block wins over an approval, which is valid again after the block', async () => {
+  it('a block overrides an approval, which applies again after the client is unblocked', async () => {
     await setPolicy(ASK);
     const token = await connect();
     await decide({ decision: 'approve' });
@@ -289,7 +289,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await eventually(async () => expect(await reachedWith(token)).to.deep.equal(NORTHERN));
   });
 
-  it('a person can limit a client to an organization that has not approved it yet', async () => {
+  it('a user can limit a client to an organization that has not approved the client yet', async () => {
     await setPolicy(ASK);
     const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
     const text = textOf(page.html);
@@ -301,7 +301,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
   });
 
-  it('personal API keys reach an organization only while it allows API keys, and clients are not affected', async () => {
+  it('personal API keys can access an organization only while it allows API keys; clients are not affected', async () => {
     const key = await addKey();
     const token = await connect();
     expect(await reachedWith(key)).to.deep.equal(NORTHERN);
@@ -317,7 +317,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(key)).to.deep.equal(NORTHERN);
   });
 
-  it('machine clients reach an organization that asks first without an approval', async () => {
+  it('machine clients can access an organization that requires approval without being approved', async () => {
     const { body } = await clientCredentials(on.issuer, on.clients.machine);
     await setPolicy({ clients: 'ask', api_keys: 'refuse' });
     expect(await reachedWith(String(body.access_token))).to.deep.equal(NORTHERN);
@@ -356,7 +356,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(entry).to.include({ action: 'client_admitted', actor: 'operator' });
   });
 
-  it('an API that caches its callers notices a policy, an approval and a block that another node stores', async () => {
+  it('an API that caches its callers learns of a policy, an approval and a block that another node stores', async () => {
     const { issuer } = on;
     const other = await start({ sharing: on.service, settings: { issuer }, clock: on.clock.clock });
     let ahead = 0;

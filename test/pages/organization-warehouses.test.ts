@@ -60,7 +60,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     return rights?.map((right) => RIGHTS[right]).join(', ');
   }
 
-  it('lists only the people and machine clients with a right in the chosen warehouse, in the operator’s words', async () => {
+  it('the list shows only users and machine clients with a right in the warehouse, and names rights as configured', async () => {
     await join('Vera Viewer', 'viewer', ['read']);
     await join('Mona Member', 'member', ['write']);
     const { id } = on.clients.machine;
@@ -80,7 +80,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(all).to.not.include('Rights');
   });
 
-  it('states for each client and API key the rights that introspection answers, after its limit', async () => {
+  it('the list shows for each client and API key the rights that introspection returns, after its limit', async () => {
     const { organization, warehouse, elsewhere } = on.seeded;
     const limits: AccessLimit[] = [
       { places: null, isReadOnly: false },
@@ -125,7 +125,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     }
   });
 
-  it('a client has the rights of all who connected it, and names only those with access to the warehouse', async () => {
+  it('a client has the rights of all its users, and the list names only users with access to the warehouse', async () => {
     const client = await addTestClient(on.service, 'Shared App');
     const [reader, writer, other] = [
       await join('Rita Reader', 'viewer', ['read']),
@@ -139,7 +139,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(row).to.include('Rita Reader').and.include('Walt Writer').and.not.include('Otto Other');
   });
 
-  it('the page of an app names its warehouses and rights, through whom, and the last use of each person', async () => {
+  it('the page of an app shows its warehouses and rights, through which users, and the last use by each user', async () => {
     const { organization, warehouse } = on.seeded;
     const client = await addTestClient(on.service, 'Page App');
     const [reader, writer] = [
@@ -181,7 +181,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     await owner.fillIn(`${block(rigaId)}/let-in`);
   });
 
-  it('the page of an app that more people connected than it examines says so, and offers to block it in each warehouse', async () => {
+  it('the page of an app with many users says that it examined only 50, and can block the app in each warehouse', async () => {
     const { id } = on.seeded.organization;
     const client = await addTestClient(on.service, 'Popular App');
     await connect(await join('Fay First', 'member', ['read']), client);
@@ -202,7 +202,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       .and.not.include('Nothing now');
   });
 
-  it('leaves out clients and API keys of a suspended person, and keeps a blocked client in view, without rights', async () => {
+  it('the list omits clients and API keys of suspended users, and shows a blocked client without rights', async () => {
     const blocked = await addTestClient(on.service, 'Blocked App');
     const gone = await addTestClient(on.service, 'App of a suspended person');
     const person = await join('Sam Suspended', 'member', ['read']);
@@ -222,7 +222,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(textOf(shown[0] ?? '')).to.match(/Sam Suspended member suspended/);
   });
 
-  it('leaves out a client after the end date that the person set, before a job ends the connection', async () => {
+  it('the list omits a client after the end date that its user set, even before a job ends the connection', async () => {
     const client = await addTestClient(on.service, 'App until yesterday');
     const una = await join('Una Until', 'member', ['read']);
     const token = await connect(una, client);
@@ -235,7 +235,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(await shows()).to.equal(false);
   });
 
-  it('an organization that asks first shows no requests under a warehouse, and only approved clients', async () => {
+  it('if an organization requires approval, the list of a warehouse shows no requests, and only approved clients', async () => {
     const path = `/profile/organizations/${on.seeded.organization.id}`;
     const client = await addTestClient(on.service, 'Waiting App');
     await connect(await join('Wanda Waiting', 'member', ['read']), client);
@@ -251,7 +251,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     await owner.fillIn(`${path}/policy`, { clients: 'open', api_keys: 'allow', approve: [] });
   });
 
-  it('ignores a warehouse that is unknown or of another organization', async () => {
+  it('a warehouse that is unknown or of another organization is ignored', async () => {
     const draft = { organizationId: on.seeded.elsewhere.id, name: 'Foreign' };
     const foreign = await on.service.organizations.addWarehouse(draft);
     const all = [...rowsOf(await pageOf({})).keys()];
@@ -264,7 +264,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect((await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=people`)).status).to.equal(200);
   });
 
-  it('the page needs as many queries for one person as for 60, with a warehouse as without', async () => {
+  it('the page needs as many queries for 60 users as for one, with or without a chosen warehouse', async () => {
     const { elsewhere, organization } = on.seeded;
     await on.service.memberships.setRole(owner, elsewhere.id, 'owner');
     on.service.access.forget(owner.accountId);
@@ -297,7 +297,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       (await members.reachOf(on, value, issuer)).flatMap(({ warehouses }) => warehouses.map(({ id }) => id)).sort();
     const told = async (path: string): Promise<string> => textOf((await owner.follow(await owner.send(path))).html);
 
-    it('is answered on the next call, and announced on every node', async () => {
+    it('a block in a warehouse applies from the next call, and is announced on every node', async () => {
       const node = await start({ sharing: on.service });
       const stream = await members.listen(on, node);
       const both = [rigaId, hamburg].sort();
@@ -313,7 +313,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       expect(stream.text, 'whom it concerns').not.to.include(member.accountId);
     });
 
-    it('is another one than the block of the organization, and each is undone separately', async () => {
+    it('a block in a warehouse is independent of a block in the organization, and each is undone separately', async () => {
       const client = on.clients.confidential.id;
       await owner.fillIn(pathOf('end', rigaId));
       await owner.fillIn(pathOf('end'));
@@ -333,7 +333,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       expect(await told(pathOf('let-in', rigaId))).to.include(said('organizations.already-unblocked'));
     });
 
-    it('is said on the page of the organization, at consent and on the connection, and stays in view', async () => {
+    it('a block in a warehouse is shown on the page of the organization, at consent and on the connection', async () => {
       const here = page(`?warehouse=${rigaId}`);
       expect((await owner.get(here)).html).to.include(`href="${pathOf('end', rigaId)}"`);
       const asked = textOf((await owner.get(pathOf('end', rigaId))).html);
@@ -366,14 +366,14 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       await owner.fillIn(pathOf('let-in', rigaId));
     });
 
-    it('does not follow to other clients of the developer with the same redirect host', async () => {
+    it('a block in a warehouse does not apply to other clients of the developer with the same redirect host', async () => {
       await owner.fillIn(pathOf('end', rigaId));
       const later = await addTestClient(on.service, 'A later app', { ownerAccountId: on.seeded.other.accountId });
       expect(await warehousesOf(await members.connect(on, member, later))).to.deep.equal([rigaId, hamburg].sort());
       await owner.fillIn(pathOf('let-in', rigaId));
     });
 
-    it('also ends what a machine client reaches there, and stays in view', async () => {
+    it('a block in a warehouse also ends the access of a machine client, and stays visible to the owner', async () => {
       const { machine } = on.clients;
       for (const id of [rigaId, hamburg])
         await on.service.memberships.setRights({ clientId: machine.id }, id, ['read']);
@@ -392,7 +392,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       expect(await warehousesOf(value)).to.deep.equal([rigaId, hamburg].sort());
     });
 
-    it('is lost when the warehouse moves to another organization, also while the move is in progress', async () => {
+    it('a block in a warehouse is removed when the warehouse moves to another organization, even during the move', async () => {
       const { organizations, access, database } = on.service;
       await organizations.edit('organization', on.seeded.organization.id, { externalId: 'HERE' });
       await organizations.edit('organization', on.seeded.elsewhere.id, { externalId: 'THERE' });
@@ -416,7 +416,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       expect(await database.query('SELECT FROM barred_in_warehouses')).to.deep.equal([]);
     });
 
-    it('can be set only by owners and admins of the organization, in a warehouse of their own', async () => {
+    it('only owners and admins of the organization can block a client, and only in a warehouse of their own', async () => {
       const elsewhere = await on.service.organizations.addWarehouse({
         organizationId: on.seeded.elsewhere.id,
         name: 'Foreign',
@@ -427,7 +427,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       expect(await on.service.database.query('SELECT FROM barred_in_warehouses')).to.deep.equal([]);
     });
 
-    it('is set, shown and undone by the operator', async () => {
+    it('the operator can set, show and undo a block in a warehouse', async () => {
       const run = operatorFor(on.service);
       const client = on.clients.confidential.id;
       const ids = `${on.seeded.organization.id} ${client} --warehouse ${rigaId}`;

@@ -136,7 +136,7 @@ describe('the page of an organization', () => {
     }
   });
 
-  it('an open form of an organization is refused before the node knows that its user is no longer an admin', async () => {
+  it('an open form of a former admin is refused, even before the node is notified of the lost role', async () => {
     const { database, access } = on.service;
     const [former, guest] = [await join('Fritz Former', 'owner'), await join('Hugo Guest', 'member')];
     await connect(guest);
@@ -166,7 +166,7 @@ describe('the page of an organization', () => {
     expect(policies).to.deep.equal([{ asks_first: false }]);
   });
 
-  it('what was not used for 90 days is marked, counted and listed for owners and admins', async () => {
+  it('connections that were unused for 90 days are marked, counted and listed for owners and admins', async () => {
     const guest = await join('Ursa Unused', 'member');
     await connect(guest);
     const age = (days: number) =>
@@ -257,7 +257,7 @@ describe('the page of an organization', () => {
     expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage', 'Northern Logistics']);
   });
 
-  describe('another client of the owner of a blocked client', () => {
+  describe('other clients of the owner of a blocked client', () => {
     const host = 'https://evader.example';
     const register = (uris: readonly string[], ownerAccountId: string) =>
       addTestClient(on.service, 'Evading Client', { ownerAccountId, redirectUris: uris });
@@ -305,7 +305,7 @@ describe('the page of an organization', () => {
       expect(await isBlocked(edited)).to.equal(true);
     });
 
-    it('a redirect host stays blocked after the client for which it was blocked was deleted or moved', async () => {
+    it('a redirect host stays blocked after the blocked client was deleted or changed its redirect host', async () => {
       const first = await blockNewClient();
       await on.service.removeClient(first.client.id);
       expect(await isBlocked(await register([`${host}/cb`], first.evader.accountId))).to.equal(true);
@@ -325,7 +325,7 @@ describe('the page of an organization', () => {
       expect(await isBlocked(await register([`${host}/cb`], evader.accountId))).to.equal(false);
     });
 
-    it('a client that the organization unblocked stays so at its hosts, even if the first client stays blocked', async () => {
+    it('a client that was unblocked stays so when it adds blocked hosts, even if the first client stays blocked', async () => {
       const { evader, client } = await blockNewClient();
       const next = await register([`${host}/cb`], evader.accountId);
       await act('let-in', next);

@@ -47,7 +47,7 @@ describe('mail about problems of a client', () => {
     await eventually(() => expect(to(last)).to.have.length(1));
   }
 
-  it('is sent at most once a day about authenticated requests, and names all open problems of the owner', async () => {
+  it('a mail about authenticated requests is sent at most once a day, and names all open problems of the owner', async () => {
     const owner = await addOwner(on.service);
     const [one, two] = [
       await addClient(on.service, 'First Client', owner),
@@ -75,7 +75,7 @@ describe('mail about problems of a client', () => {
     expect(text).to.match(/\/profile\/oauth-clients\r?\n/);
   });
 
-  it('that could not be sent does not count as the mail of the day: the next one names all problems', async () => {
+  it('a mail that could not be sent does not count as the mail of the day: the next one names all problems', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
     mail.refused.add(owner.email);
@@ -91,7 +91,7 @@ describe('mail about problems of a client', () => {
       .and.include(`${on.issuer}/profile/oauth-clients/${client.id}/problems`);
   });
 
-  it('is sent again only for an error of which no problem was open', async () => {
+  it('another mail is sent only for an error that has no open problem yet', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
     await failAuthenticated(on.service, client);
@@ -106,7 +106,7 @@ describe('mail about problems of a client', () => {
     await eventually(() => expect(to(owner), 'it had left the list').to.have.length(2));
   });
 
-  it('is not caused by requests that any stranger can send, and these use up no mail of the day', async () => {
+  it('requests that any stranger can send cause no mail, and do not use up the mail of the day', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
     await useWrongSecret(on.service, client);
@@ -126,7 +126,7 @@ describe('mail about problems of a client', () => {
     expect(to(owner)[0]?.text).to.not.include('parameter');
   });
 
-  it('about authorization requests with a registered redirect URI uses up no mail about authenticated ones', async () => {
+  it('a mail about authorization requests with a registered redirect URI prevents none about authenticated requests', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
     const evil = 'evil.example';
@@ -142,7 +142,7 @@ describe('mail about problems of a client', () => {
     await eventually(() => expect(to(owner)).to.have.length(2));
   });
 
-  it('is not sent about problems of one user, such as an old code', async () => {
+  it('no mail is sent about problems of a single user, such as an old code', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
     await exchangeCode(on.issuer, client, NO_CODE);
@@ -151,7 +151,7 @@ describe('mail about problems of a client', () => {
     expect(await on.service.clientRequests.groups(client.id)).to.have.length(1);
   });
 
-  it('is not sent to owners who switched it off or are suspended, nor about clients of the operator', async () => {
+  it('no mail is sent to owners who switched it off or are suspended, or about clients of the operator', async () => {
     const [quiet, gone] = [await addOwner(on.service), await addOwner(on.service)];
     const browser = await signedIn(on.service, quiet);
     const page = await browser.get('/profile/security');
@@ -174,7 +174,7 @@ describe('mail about problems of a client', () => {
 describeOn([postgresServer, redisServer], 'mail about problems of a client at two nodes', () => {
   const on = startSeeded({ on: 'postgres+redis' });
 
-  it('is sent once if both nodes refuse requests of the client at the same moment', async () => {
+  it('one mail is sent if both nodes refuse requests of the client at the same moment', async () => {
     const server = await startMailServer();
     const settings = { mail: { smtpUrl: server.url, from: 'gatehouse@localhost' } };
     const nodes = [

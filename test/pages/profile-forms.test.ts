@@ -169,7 +169,7 @@ describe('the forms of the profile', () => {
     });
 
     if (isSingleObject)
-      it(`${title} is answered alike to another user and for an unknown id, and changes nothing`, async () => {
+      it(`${title} by another user gets the same answer as for an unknown id, and changes nothing`, async () => {
         const [path, fields] = await open(on);
         const before = await recorded();
         const { accountId } = on.seeded.person;
@@ -192,7 +192,7 @@ describe('the forms of the profile', () => {
       });
 
     if (already)
-      it(`${title} in a second tab is answered with the page, which says that it has ended`, async () => {
+      it(`${title}, sent again in a second tab, shows the page, which says that it has already ended`, async () => {
         const [path, fields] = await open(on);
         const asked = await person.get(`${path}?${new URLSearchParams(fields)}`);
         expect((await person.submit(asked, {})).status).to.equal(303);
@@ -203,7 +203,7 @@ describe('the forms of the profile', () => {
         expect(await recorded()).to.deep.equal(before);
       });
 
-    it(`${title} takes effect once by sending its form, and never by a GET request`, async () => {
+    it(`${title} takes effect once when its form is sent, and never by a GET request`, async () => {
       const [path, fields = {}] = await open(on);
       const before = await recorded();
       await person.get(`${path}?${new URLSearchParams(fields)}`);

@@ -53,7 +53,7 @@ describe('the profile', () => {
     }
   });
 
-  it('the navigation lists the pages of developers for owners of a client or an API key, and on these pages', async () => {
+  it('the navigation lists the developer pages for owners of a client or an API key, and on these pages', async () => {
     const pages = await signedIn(on.service, await addPerson(on.service, 'Fork Lift'));
     const oneLink = [...all.filter((path) => !DEVELOPER_SECTIONS.includes(path)), '/oauth-clients'];
     const sectionsOn = async (path: string) => navigationOf(await pages.get(path)).sections;
@@ -100,7 +100,7 @@ describe('the profile', () => {
     expect(out?.location?.pathname).to.equal('/logout');
   });
 
-  describe('the home of a user', () => {
+  describe('the start page of the profile', () => {
     const query = (text: string, values: unknown[] = []) => on.service.database.query(text, values);
     let person: SignedInPerson & SeededPerson;
 
@@ -144,7 +144,7 @@ describe('the profile', () => {
       expect(await protection()).to.match(/Good\. You can sign in with the passkey Laptop/);
     });
 
-    it('the profile names the five apps and API keys that were used last, and leads to all of them', async () => {
+    it('the profile lists the five apps and API keys that were used most recently, and links to all of them', async () => {
       for (const [place, name] of ['A', 'B', 'C', 'D'].entries()) await connect(`App ${name}`, place);
       await connect('Unused app');
       await addKey('Fresh key', 0.5);
@@ -157,7 +157,7 @@ describe('the profile', () => {
       expect(section.match(/<time /g)).to.have.length(5);
     });
 
-    it('the profile names no app that is disconnected and no expired API key, and marks suspended apps', async () => {
+    it('the profile lists no disconnected app and no expired API key, and marks suspended apps', async () => {
       const gone = await connect('Gone app', 1);
       await connect('Limited app', 1);
       const suspended = await connect('Suspended app', 2);

@@ -60,7 +60,7 @@ describe('the security page', () => {
     const signOutPath = async (): Promise<string> =>
       (await person.get(PATH)).html.match(/action="([^"]*\/sessions\/[^"]*)"/)?.[1] ?? '';
 
-    it('signing out one browser takes effect on every node, also for an approval that it is about to send', async () => {
+    it('signing out one browser takes effect on every node, even for an approval that is in progress', async () => {
       const there = await elsewhere();
       const url = authorizationUrl(on.issuer, on.clients.confidential);
       const waiting = await there.follow(await there.get(url));

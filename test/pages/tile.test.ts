@@ -57,7 +57,7 @@ describe('the letter tile of an app', () => {
     }
   });
 
-  describe('on the pages', () => {
+  describe('the tile on the pages', () => {
     const on = startSeeded();
     let owner: ClientOwner & SeededPerson;
 
@@ -106,7 +106,7 @@ const VISIBLE_TEXTS = `(() => {
 describeInBrowser('the consent page in a browser', (visit) => {
   const on = startSeeded();
 
-  it('on a phone the buttons are visible from the start, also while the end of the page is far away', async () => {
+  it('on a phone Approve and Deny are visible without scrolling, even if the page is long', async () => {
     const owner = await signInOwner(on.service, on.seeded.person);
     const client = await owner.createClient('Parcel Pilot');
     const { page } = await visit(PHONE);
@@ -121,7 +121,7 @@ describeInBrowser('the consent page in a browser', (visit) => {
   });
 
   // The German texts are the longer ones.
-  it('on a small phone, in German, access, role, account and host of three organizations are visible above the buttons', async () => {
+  it('on a small phone, in German, access, role, account and host of three organizations fit above the buttons', async () => {
     const { organizations, memberships, access } = on.service;
     const { accountId, name, email } = on.seeded.person;
     for (let added = 0; added < 2; added += 1) {

@@ -40,7 +40,7 @@ describe('a name typed into a form', () => {
   };
 
   for (const language of ['en', 'de'] as const) {
-    it(`every form says in the language of its page (${language}) that the name looks like a secret, and nothing records it`, async () => {
+    it(`every form says in its language (${language}) that a name looks like a secret, and the name is not recorded`, async () => {
       await owner.send('/language', { language });
       for (const [path, field, more] of forms) {
         const typed = `Key ${SECRET}`;
@@ -57,7 +57,7 @@ describe('a name typed into a form', () => {
     });
   }
 
-  it('a client form refuses a name that speaks for the service, says why and what to do, and keeps what was typed', async () => {
+  it('a client form refuses a name that seems to speak for the service, says why and what to do, and keeps the input', async () => {
     for (const path of [`${LIST}/new`, client]) {
       const said = {
         en: /id="name-problem">Leave out words that could .* the operator can allow/,

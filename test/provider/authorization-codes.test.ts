@@ -114,7 +114,7 @@ describe('authorization codes', () => {
     expect(await refusalOf(on.clients.native, {})).to.equal('invalid_request');
   });
 
-  it('every other challenge or method is refused, for public and confidential clients', async () => {
+  it('any other code challenge or method is refused, for public and confidential clients', async () => {
     for (const [title, parameters] of BAD_CHALLENGES) {
       expect(await refusalOf(on.clients.public, parameters), title).to.equal('invalid_request');
       expect(await refusalOf(on.clients.confidential, parameters), title).to.equal('invalid_request');

@@ -154,7 +154,7 @@ describe('authorization endpoint', () => {
     expect(page.html).to.include(heading).and.to.include(page.headers.get('x-request-id'));
   }
 
-  it('an authorization request of an unknown or wrong client, or without one redirect URI, gets an error page and no redirect', async () => {
+  it('a request with an unknown or unsuitable client, or without exactly one redirect URI, gets a page, no redirect', async () => {
     for (const [change, heading] of NOT_REDIRECTED) expectPage(await visit(request(change)), heading);
     for (const { id } of [on.clients.machine, on.clients.resourceServer]) {
       expectPage(await visit(request({ client_id: id })), 'return address is not registered');
@@ -167,7 +167,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('every other refusal redirects with the error, state, iss and the page about the error', async () => {
+  it('every other refusal redirects with error, state, iss and the URL of the page about the error', async () => {
     for (const [change, error] of REDIRECTED) {
       const url = request(change);
       const { status, location } = await visit(url);
@@ -221,7 +221,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('an answer is appended to the redirect URI as it is registered (RFC 6749 §3.1.2)', async () => {
+  it('the answer is appended to the redirect URI, which is otherwise unchanged (RFC 6749 §3.1.2)', async () => {
     for (const query of ['?x=a%20b&y&z=1%2B1', '?', '?y&', '?a=b=c&a=(d)']) {
       const uri = REDIRECT_URI + query;
       const client = await addTestClient(on.service, 'Odd', { kind: 'public', redirectUris: [uri] });
@@ -245,7 +245,7 @@ describe('authorization endpoint', () => {
   const requestWith = (name: string, rawValue: string): string =>
     `${authorizationUrl(on.issuer, client, { [name]: undefined })}&${name}=${rawValue}`;
 
-  it('hostile bytes in a parameter are refused as its other wrong values are, or ignored', async () => {
+  it('hostile bytes in a parameter are ignored, or refused like any other wrong value of it', async () => {
     for (const [place, [name, expected]] of Object.entries(OUTCOMES).entries()) {
       for (const [index, bytes] of BYTES.entries()) {
         // What is ignored gets some of the bytes each, and all of them together.
@@ -257,7 +257,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('hostile bytes in the name of a parameter are ignored; in the path they get 410', async () => {
+  it('hostile bytes in the name of a parameter are ignored; in the path they are answered with 410', async () => {
     const { issuer } = on;
     const url = authorizationUrl(issuer, client);
     for (const bytes of BYTES) {

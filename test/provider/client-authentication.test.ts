@@ -245,7 +245,7 @@ describe('client authentication', () => {
     expect(warnings(from)[0]).to.include({ limit: 'address' });
   });
 
-  it('made-up client ids share the limit of their address, and make no counter of their own', async () => {
+  it('made-up client ids share the limit of their address, and create no counters of their own', async () => {
     const counters = async (): Promise<string[]> => {
       const { redisUrl } = on.service.settings.storage;
       const inTable = "SELECT key FROM rate_limits WHERE key LIKE 'gh:l:client_address:%'";
@@ -264,7 +264,7 @@ describe('client authentication', () => {
     expect(warnings(from)[0]).to.include({ limit: 'address' });
   });
 
-  it('a known client is limited with its address, and a secret sent as client_id is not logged', async () => {
+  it('refusals of a known client are limited per client and address, and a secret sent as client_id is not logged', async () => {
     const client = wrong(on.clients.resourceServer);
     const from = freshAddress();
     // Only the last address counts, which our own proxy added; a caller can forge the first one.

@@ -62,7 +62,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     };
   }
 
-  it('only a few are in progress: another client is answered before them, and then they all are', async () => {
+  it('only a few requests of a client run at once: another client is answered first, and then all are answered', async () => {
     const { otherConfidential } = on.clients;
     const theirs = await on.partner.tokens(otherConfidential);
     const { begin } = await flood(40);
@@ -78,7 +78,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     expect(await statuses([...answers, other])).to.deep.equal(times(41, 200));
   });
 
-  it('a waiting request whose caller disconnects leaves the queue, and consumes nothing', async () => {
+  it('a waiting request whose caller disconnects is removed from the queue, and consumes nothing', async () => {
     const { confidential } = on.clients;
     const code = await on.partner.code(confidential);
     const { begin } = await flood(AT_ONCE);
@@ -101,7 +101,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     expect(await statuses([exchangeCode(on.issuer, confidential, code)])).to.deep.equal([200]);
   });
 
-  it('a waiting revocation is carried out, although its caller does not wait for the answer', async () => {
+  it('a waiting revocation is carried out even if its caller disconnects', async () => {
     const { confidential } = on.clients;
     const { accessToken: token } = await on.partner.tokens(confidential);
     const { begin } = await flood(AT_ONCE);
@@ -114,7 +114,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     await eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
   });
 
-  it('a client that is suspended meanwhile gets nothing for a waiting request', async () => {
+  it('a client that is suspended while its request waits is refused', async () => {
     const { confidential } = on.clients;
     const { service } = on;
     const { begin } = await flood(AT_ONCE + 1);
@@ -129,7 +129,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     expect(seen.filter((status) => status === 401)).to.have.lengthOf(1);
   });
 
-  it('a service that stops answers the waiting requests, too', async () => {
+  it('a service that shuts down still answers the waiting requests', async () => {
     const node = await start({ sharing: on.service });
     const { confidential } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
@@ -144,7 +144,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
   });
 });
 
-describe('the turns of clients', () => {
+describe('the queue for the requests of one client', () => {
   const from = (ip: string): Context => ({ ip, res: new EventEmitter() }) as unknown as Context;
   const client = (id: string, kind: Client['kind']): Client => ({ id, kind }) as Client;
 
@@ -165,7 +165,7 @@ describe('the turns of clients', () => {
     // Anyone can send so many requests with its id, and a status above 499 alerts the operator.
     ['public', { status: 429, code: 'slow_down' }],
   ] as const) {
-    it(`beyond the requests of a ${kind} client that may wait, one is refused as one to repeat, and names why`, async () => {
+    it(`if too many requests of a ${kind} client wait, another request is refused as one to retry, with the reason`, async () => {
       const inTurn = createClientTurns();
       const one = client('one', kind);
       const held = takeTurns(inTurn, one, AT_ONCE + 1_000);
@@ -178,7 +178,7 @@ describe('the turns of clients', () => {
     });
   }
 
-  it('callers of another network do not wait for a public client whose id anyone may send', async () => {
+  it('requests with the id of a public client do not delay requests with the same id from other networks', async () => {
     const inTurn = createClientTurns();
     const app = client('app', 'public');
     const held = takeTurns(inTurn, app, AT_ONCE + 1, '2001:db8::1');
@@ -189,7 +189,7 @@ describe('the turns of clients', () => {
     await Promise.all([held.answers, neighbours.answers, others.answers]);
   });
 
-  it('nothing is done for a caller who disconnected before the turn, even if no event says so', async () => {
+  it('a request whose caller disconnected before its turn is not executed, even if no event reports that', async () => {
     const inTurn = createClientTurns();
     const one = client('one', 'confidential');
     const leaver = { ip: '192.0.2.1', res: Object.assign(new EventEmitter(), { destroyed: true }) };
@@ -210,7 +210,7 @@ describe('the turns of clients', () => {
     next.end();
   });
 
-  it('a resource server, which asks for all of its callers, has many at once, from all of its addresses', () => {
+  it('a resource server has a larger limit of parallel requests, for all of its addresses together', () => {
     const inTurn = createClientTurns();
     const api = client('api', 'resource-server');
     const [one, other] = ['192.0.2.1', '198.51.100.1'].map((ip) => takeTurns(inTurn, api, 40, ip));

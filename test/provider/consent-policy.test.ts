@@ -52,7 +52,7 @@ describe('consent policy', () => {
   }
 
   describe('a confidential client', () => {
-    it('a confidential client is approved once per user, for all browsers of the user', async () => {
+    it('a user approves a confidential client once, for all browsers', async () => {
       const client = await newClient();
       expect(await outcome(client)).to.equal('consent');
       await on.partner.code(client);
@@ -96,7 +96,7 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('consent');
     });
 
-    it('a client needs consent again, once, after each change of its owner, also back to a former one', async () => {
+    it('a client needs consent again, once, after each change of its owner, even back to a former owner', async () => {
       const client = await connectedClient();
       for (const owner of [on.seeded.other.accountId, undefined, on.seeded.other.accountId]) {
         await on.service.clients.transfer(client.id, owner);
@@ -106,7 +106,7 @@ describe('consent policy', () => {
       }
     });
 
-    it('a node that has not read the new owner asks, and its page with the former owner approves nothing for later', async () => {
+    it('a node that does not know the new owner asks again, and an approval on its outdated page is not remembered', async () => {
       const client = await connectedClient();
       const before = await on.service.clients.find(client.id);
       const transfer = 'UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1';
@@ -139,7 +139,7 @@ describe('consent policy', () => {
       expect(refused).to.include({ code: 'always_ask_unused' });
     });
 
-    it('a node that has not read that a client always asks gives no code without a page', async () => {
+    it('a node that does not know yet that a client always asks issues no code without a page', async () => {
       const client = await connectedClient();
       const before = await on.service.clients.find(client.id);
       await changeUnheard(on.service.database, 'UPDATE clients SET always_asks = true WHERE id = $1', [client.id]);
@@ -182,7 +182,7 @@ describe('consent policy', () => {
     }
   });
 
-  it('prompt=none is answered with a code in one redirect, or with what a page would ask for', async () => {
+  it('prompt=none is answered with a code in one redirect, or with the error that names the missing step', async () => {
     const none = { prompt: 'none' };
     const stranger = createPerson(on.issuer);
     expect(await outcome(await connectedClient(), none, stranger)).to.equal('login_required');
@@ -215,7 +215,7 @@ describe('consent policy', () => {
     expect(await outcome(known)).to.equal('code');
   });
 
-  it('an approved client needs no consent in a browser that is not known, of a service that sends no mail', async () => {
+  it('if the service sends no mail, an approved client needs no consent even in an unknown browser', async () => {
     const client = await connectedClient();
     const session = browser.cookieHeader('/oauth/authorize').split('; ');
     const cookie = session.filter((pair) => !pair.startsWith('gate_device=')).join('; ');

@@ -115,7 +115,7 @@ describe('an approval counts only for what the page showed', () => {
     },
   };
   for (const [what, { given, isConnected, isVerified, make, says }] of Object.entries(CHANGES)) {
-    it(`after ${what} the open page approves nothing: the next one says so, and can be approved`, async () => {
+    it(`after ${what}, an approval on the open page has no effect, and the next page says why and can be approved`, async () => {
       await given?.();
       if (isConnected) await approve(await open());
       const page = await open({ prompt: 'consent' });
@@ -136,7 +136,7 @@ describe('an approval counts only for what the page showed', () => {
     });
   }
 
-  it('a client that changes while an approval is being resumed needs consent again', async () => {
+  it('a client that changes after the user clicked Approve and before the code is issued needs consent again', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await edit('New Name');
     const again = await person.follow(answered);
@@ -153,7 +153,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.include({ name: 'Shown Name' });
   });
 
-  it('no consent is saved if the user’s sessions end while an approval is being resumed', async () => {
+  it('no consent is saved if the sessions of the user end after the click on Approve and before the code is issued', async () => {
     const answered = await person.submit(await open(), { decision: 'approve' });
     await on.service.accounts.endSessions(credentials.accountId);
     const signIn = await person.follow(answered);
@@ -166,7 +166,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
-  it('an approval with a forged hidden field, or that of another page, needs consent again', async () => {
+  it('an approval with a forged hidden field, or with that of another page, needs consent again', async () => {
     const [first, second] = [await open(), await open()];
     const own = fieldOf(first, 'shown');
     const [data = '', mac = ''] = own.split('.');
@@ -190,7 +190,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(calm).to.include(said('consent.again')).and.not.include('The name was');
   });
 
-  it('an approval that cannot be recorded connects nothing, and the next request asks again', async () => {
+  it('an approval that cannot be recorded does not connect the client, and the next request asks again', async () => {
     const consent = await open();
     await on.service.database.query(
       `ALTER TABLE activity ADD CONSTRAINT disk_full CHECK (action <> 'connected') NOT VALID`,

@@ -101,7 +101,7 @@ describe('requests of another site’s page', () => {
     expect((await revokeCurrent(on.issuer, withChecksum(`gate_at_${'x'.repeat(89)}`))).status).to.equal(401);
   });
 
-  it('a right and a wrong secret in a request from another site’s page get the same answer, unchecked', async () => {
+  it('a request from another site’s page gets the same answer for a right and a wrong secret: neither is checked', async () => {
     const { id = '', secret = '' } = on.clients.machine;
     const right = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
     const [withRight, withWrong] = await Promise.all(

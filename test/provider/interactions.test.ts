@@ -226,7 +226,7 @@ describe('interactions', () => {
     }
   });
 
-  it('no request with the cookie of a session that was signed out elsewhere lets its stored record last longer', async () => {
+  it('requests with the cookie of a session that was signed out elsewhere do not prolong its stored record', async () => {
     const { database, sessionList, store } = on.service;
     await database.query('DELETE FROM browser_sessions');
     const person = await signInAs(on.seeded.person);

@@ -110,7 +110,7 @@ describe('the stream of changes', () => {
     for (const stream of [ofOther].concat(opened)) stream.destroy();
   });
 
-  it('a stream whose reader leaves before it is opened does not count towards the maximum', async () => {
+  it('a stream whose reader disconnects before it opens does not count towards the maximum', async () => {
     const { host, port } = new URL(on.issuer);
     // Repeat, because the answer is sometimes faster than the end of the connection.
     const client = await eventually(async () => {
@@ -143,7 +143,7 @@ describe('the stream of changes', () => {
     expect(received.text).to.match(/^(:( heartbeat-ms=250| at=[\w-]+)?\n\n|data: [\w-]+( gate_ci_[\w-]+)?\n\n)+$/);
   });
 
-  it('a client that revokes a token which the token store has lost is announced, too', async () => {
+  it('a revocation is announced even if the token store has lost the token', async () => {
     const { confidential, machine } = on.clients;
     const received = await openStream();
     const { accessToken, refreshToken } = await on.partner.tokens(confidential);
@@ -266,7 +266,7 @@ describe('a stream of changes', () => {
     expect(stream.destroyed).to.equal(false);
   });
 
-  it('a stream that continues a lost one begins after all changes so far, however slowly they are read', async () => {
+  it('a stream that continues a lost one first sends all missed changes, and is not closed if they are read slowly', async () => {
     open();
     for (let count = 0; count < 4_000; count += 1) announce('accounts', `acc_${count}`);
     time += 2;
@@ -291,13 +291,13 @@ describe('a stream of changes', () => {
     }
   });
 
-  it('a reader that has missed more changes than are kept loses its stream', async () => {
+  it('the stream of a reader that lags behind by more changes than are buffered is closed', async () => {
     const stream = open();
     for (let count = 0; count < 60_000; count += 1) announce('accounts', `acc_${count}`);
     await eventually(() => expect(stream.destroyed).to.equal(true));
   });
 
-  it('the stream ends when its node itself receives no changes, and no stream can be opened', async () => {
+  it('if its node receives no changes, the stream ends, and no new stream can be opened', async () => {
     const stream = open();
     isLive = false;
     announce('everything', '');
@@ -321,7 +321,7 @@ describe('a stream of changes', () => {
     expect(await text(stream)).to.equal(`${FIRST}: leaving\n\n`);
   });
 
-  describe('that continues a lost one', () => {
+  describe('a stream that continues a lost one', () => {
     const REPEATED = ': heartbeat-ms=250 repeated\n\n';
     const positionAt = (seconds: number) => `${server}-${Math.round(seconds * 1_000).toString(36)}`;
     const beginningOf = (stream: Readable) => String(stream.read());
@@ -337,13 +337,13 @@ describe('a stream of changes', () => {
       changeAt(1_020, 'acc_b');
     });
 
-    it('a stream repeats the changes after its position, and those of two seconds before it', () => {
+    it('a stream repeats the changes after its position, and those of the two seconds before it', () => {
       expect(beginningOf(open(positionAt(1_012)))).to.equal(`data: acc_a\n\ndata: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_012.001)))).to.equal(`data: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_030)))).to.equal(REPEATED);
     });
 
-    it('nothing is repeated after a position from which changes may be missing', async () => {
+    it('nothing is repeated for a position after which changes may already be forgotten', async () => {
       // This node knows the changes since 1,000 seconds.
       expect(beginningOf(open(positionAt(1_001)))).to.equal(FIRST);
       changeAt(1_075, 'acc_c');
@@ -355,7 +355,7 @@ describe('a stream of changes', () => {
       expect(beginningOf(open(positionAt(1_082.001)))).to.equal(REPEATED);
     });
 
-    it('nothing is repeated after a position of another database server, or a text that is no position', () => {
+    it('nothing is repeated for a position of another database server, or for an invalid one', () => {
       const [early, late] = [positionAt(1_012), positionAt(1_023)];
       server = 2;
       for (const text of [early, late, positionAt(1_012), '1-', '-1', '1-A', `1-${'z'.repeat(13)}`]) {
@@ -363,7 +363,7 @@ describe('a stream of changes', () => {
       }
     });
 
-    it('nothing is repeated from before a time in which this node may have missed changes', () => {
+    it('nothing is repeated for a position from before this node may have missed changes', () => {
       announce('everything', '');
       time = 1_025;
       expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
@@ -376,7 +376,7 @@ describe('a stream of changes', () => {
       expect(beginningOf(open(positionAt(1_042)))).to.equal(REPEATED);
     });
 
-    it('nothing is repeated from before the clock of the database was set back', () => {
+    it('nothing is repeated for a position from before the clock of the database was set back', () => {
       changeAt(1_015, 'acc_later');
       expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
       changeAt(1_021, 'acc_c');

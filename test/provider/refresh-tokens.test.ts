@@ -75,7 +75,7 @@ onPostgresAndRedis('refresh tokens', (start) => {
     await next(again.refreshToken);
   });
 
-  it('a lost refresh can be repeated although the previous access token is still used', async () => {
+  it('a refresh whose answer was lost can be repeated even if the previous access token is still used', async () => {
     const { refreshToken: original } = await authorize();
     // Rotation 0 is never confirmed, so lose the answer of a later refresh.
     const { accessToken, refreshToken } = await next(original);
@@ -96,14 +96,14 @@ onPostgresAndRedis('refresh tokens', (start) => {
     expect(causes, 'on the page of the owner').to.include(EARLIER);
   });
 
-  it('a public client, which anyone can be, does not learn that it sends an earlier refresh token', async () => {
+  it('a public client does not learn that its refresh token is an earlier one, because anyone can pose as the client', async () => {
     const client = on.clients.public;
     const first = await on.partner.tokens(client);
     await next((await next(first.refreshToken, client)).refreshToken, client);
     refused(await send(first.refreshToken, client), REUSED);
   });
 
-  it('a replay whose earlier answer may have been lost is not said to be an earlier refresh token', async () => {
+  it('a replay whose earlier answer may have been lost gets the general error, not the one about an earlier token', async () => {
     const strict = await start({ sharing: on.service, settings: { tokens: { retryWindowSeconds: 0 } } });
     const { refreshToken } = await authorize();
     await next(refreshToken);
@@ -125,7 +125,7 @@ onPostgresAndRedis('refresh tokens', (start) => {
     refused(await send(refreshToken), 'refresh token has expired');
   });
 
-  it('a refresh by another client, with a changed token or with another value, is refused and revokes nothing', async () => {
+  it('a refresh by another client, or with a value that is no valid refresh token, is refused and revokes nothing', async () => {
     const { confidential, otherConfidential, public: publicClient } = on.clients;
     const { accessToken, refreshToken: used } = await authorize();
     const { refreshToken } = await next(used);

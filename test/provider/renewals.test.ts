@@ -64,7 +64,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
   };
 
   for (const [what, steal] of Object.entries(THEFTS)) {
-    it(`${what}: the partner continues with the new secret, and nothing that was stolen is accepted`, async () => {
+    it(`${what}: after the renewal the partner continues with the new secret, and no stolen token is accepted`, async () => {
       const client = await addTestClient(on.service, 'Robbed Planner');
       const { mine, stolen } = await steal(client);
       const renewed = await renew(client);
@@ -89,7 +89,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     });
   }
 
-  it('a lost answer to the first refresh after the renewal can be repeated; after the retry window that is a replay', async () => {
+  it('after a renewal, a refresh whose answer was lost can be repeated; after the retry window it is a replay', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const first = await on.partner.tokens(client);
     const mine = await next(client, first);
@@ -105,7 +105,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await isActive(lifted)).to.equal(false);
   });
 
-  it('two workers of the partner refresh at once with different tokens after the renewal, and get the same new token', async () => {
+  it('workers that refresh in parallel with different tokens after a renewal get the same new refresh token', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const first = await on.partner.tokens(client);
     const mine = await next(client, first);
@@ -116,7 +116,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await Promise.all(answers.map(isActive))).to.deep.equal(answers.map(() => true));
   });
 
-  it('a node that has not heard of the renewal neither refreshes what the partner has, nor ends it', async () => {
+  it('a node that missed the renewal neither refreshes the tokens of the partner nor ends them', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const mine = await on.partner.tokens(client);
     const step = { attempt: 'another node', refreshSeconds: DAY, retryWindowSeconds: 60, clientGeneration: 1 };
@@ -130,7 +130,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     }
   });
 
-  it('a node that has not heard of the renewal refuses a code of after it, and the code stays usable', async () => {
+  it('a node that missed the renewal refuses a code that was issued after it, and the code stays valid', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const renewed = await renew(client);
     const code = await on.partner.code(renewed);
@@ -144,7 +144,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await isActive(tokensOf(await exchangeCode(on.issuer, renewed, code)))).to.equal(true);
   });
 
-  it('a code of before the renewal is refused and says why; one whose consent page was open then works', async () => {
+  it('a code from before the renewal is refused with this cause, but a consent page that was open then still works', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const { browser } = on.partner;
     const code = await on.partner.code(client);
@@ -158,7 +158,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await isActive(await on.partner.tokens(renewed)), 'without a consent page').to.equal(true);
   });
 
-  it('machine tokens of before end, the old secret is refused by name, and the new one gets others', async () => {
+  it('a renewal ends machine tokens and the old secret, and this cause is recorded; the new secret works', async () => {
     const { machine } = on.clients;
     const before = tokensOf(await clientCredentials(on.issuer, machine));
     const renewed = await renew(machine);
@@ -172,7 +172,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await isActive(tokensOf(await clientCredentials(on.issuer, renewed)))).to.equal(true);
   });
 
-  it('a suspended client is renewed and stays suspended; a second renewal within a minute is refused', async () => {
+  it('a suspended client can be renewed and stays suspended; a second renewal within a minute is refused', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const mine = await on.partner.tokens(client);
     await on.service.clients.suspend(client.id);

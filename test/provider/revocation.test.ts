@@ -56,7 +56,7 @@ describe('token revocation', () => {
     expect(await on.partner.isActive(key), 'users revoke API keys on their page').to.equal(true);
   });
 
-  it('a made-up machine token makes nodes and APIs forget only a machine client', async () => {
+  it('the revocation of a made-up machine token removes only machine clients from caches', async () => {
     const { confidential, machine } = on.clients;
     const madeUp = withChecksum(`gate_mt_${'y'.repeat(43)}`);
     const changes = await listenForChanges(on.service.database, TIMEOUT_FACTOR);
@@ -152,7 +152,7 @@ describe('token revocation', () => {
     expect(await recorded()).to.deep.equal([await record('service', 'code_replayed')]);
   });
 
-  it('too many unknown tokens of a public or machine client are answered 429, but not its own ended ones', async () => {
+  it('too many unknown tokens of a public or machine client get 429, but its own ended tokens do not count', async () => {
     const { confidential, machine, public: publicClient } = on.clients;
     const { accessToken } = await on.partner.tokens(confidential);
     const machineToken = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
@@ -181,7 +181,7 @@ describe('token revocation', () => {
 describeOn([postgresServer], 'token revocation with the tokens in PostgreSQL', () => {
   const on = startSeeded({ on: 'postgres', settings: { limits: { clientFailuresPerAddress: 2 } } });
 
-  it('a machine client may send any number of its own ended tokens, which leave nothing there', async () => {
+  it('a machine client may revoke its own ended tokens any number of times, and none of them is stored', async () => {
     const { machine } = on.clients;
     const token = tokensOf(await clientCredentials(on.issuer, machine)).accessToken;
     for (let count = 0; count < 5; count += 1) {

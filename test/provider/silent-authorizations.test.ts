@@ -50,7 +50,7 @@ describe('authorizations without a click', () => {
     await browser.authorize(authorizationUrl(on.issuer, later), person);
     await eventually(() => expect(mail.received.some(({ raw }) => raw.includes(`Later ${count}`))).to.equal(true));
   }
-  it('the first one of a day is a line with client, browser and network; an approval by a click is none', async () => {
+  it('an authorization without a click is recorded once a day with client, browser and network; an approval is not', async () => {
     expect(await entries()).to.have.length(0);
     for (const parameters of [{}, { prompt: 'none' }])
       expect(await outcomeOf(browser, request(parameters))).to.equal('code');
@@ -66,7 +66,7 @@ describe('authorizations without a click', () => {
     expect(mails()).to.deep.equal([]);
   });
 
-  it('a refused or unanswered request is no line', async () => {
+  it('a request that is refused, or that waits for the user, is not recorded', async () => {
     const other = await addTestClient(on.service, `Other ${count}`);
     expect(await outcomeOf(browser, authorizationUrl(on.issuer, other, { prompt: 'none' }))).to.equal(
       'consent_required',
@@ -75,7 +75,7 @@ describe('authorizations without a click', () => {
     expect(await entries()).to.have.length(0);
   });
 
-  it('in a browser that is not known, the first one of a day is a line and a mail, also after one in a known browser', async () => {
+  it('the first authorization of a day in an unknown browser is recorded and mailed, even after one in a known browser', async () => {
     expect(await outcomeOf(browser, request())).to.equal('code');
     for (const _ of [1, 2]) {
       const { location } = await createPerson(on.issuer).get(request(), withSessionOnly(browser));
@@ -86,7 +86,7 @@ describe('authorizations without a click', () => {
     expect(await entries()).to.have.length(2);
   });
 
-  it('on a shared terminal, where no browser is known, it is a line and no mail', async () => {
+  it('an authorization without a click on a shared terminal is recorded but not mailed: no browser is known there', async () => {
     const { settings } = on.service;
     const sharedTerminals = ['127.0.0.0/8', '::1/128'];
     await on.service.apply({ ...settings, sessions: { ...settings.sessions, sharedTerminals } });
@@ -98,7 +98,7 @@ describe('authorizations without a click', () => {
     expect(mails()).to.deep.equal([]);
   });
 
-  it('no mail is sent to a user who does not want it; the line stays', async () => {
+  it('a user who does not want the mail gets none, but the authorization is recorded', async () => {
     await on.service.accounts.setUnwantedMail(person.accountId, ['silent_authorization']);
     await createPerson(on.issuer).get(request(), withSessionOnly(browser));
     expect(await entries()).to.have.length(1);

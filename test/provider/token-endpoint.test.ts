@@ -54,7 +54,7 @@ describe('the token endpoint', () => {
     expect(answer.status, answer.text).to.equal(200);
   };
 
-  it('a compressed body is refused by its Content-Encoding, and uses nothing up', async () => {
+  it('a compressed body is refused because of its Content-Encoding, and the code stays valid', async () => {
     const code = await on.partner.code(on.clients.confidential);
     const body = `${exchangeForm(code)}`;
     const answer = await send('POST', body, { 'content-encoding': 'gzip' });
@@ -209,7 +209,7 @@ describe('the token endpoint', () => {
       expect(refreshed.status).to.equal(200);
     });
 
-    it('values with characters that no token contains are refused, and cause no failure', async () => {
+    it('values with characters that no token contains are refused, and cause no internal error', async () => {
       const { confidential, resourceServer } = on.clients;
       const { issuer } = on;
       const NUL = '\0';

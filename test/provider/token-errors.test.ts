@@ -201,7 +201,7 @@ describe('errors for clients', () => {
     expect(headers.get('x-request-id')).to.match(/^req_[A-Za-z0-9_-]{16}$/);
   });
 
-  it('a token request with a scope is refused and uses nothing up; an empty scope, and scope[a], count as none', async () => {
+  it('a token request with a scope is refused and consumes nothing; an empty scope, or scope[a], is ignored', async () => {
     const code = await codeOf();
     const { refreshToken } = await on.partner.tokens(on.clients.confidential);
     const grants: readonly (readonly [(parameters: Parameters) => Promise<Answer>, ...more: string[]])[] = [

@@ -53,7 +53,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
     }
   });
 
-  it('at most the configured number of sign-ins per address wait, each stored in little space; further ones get 429', async () => {
+  it('a limited number of sign-ins per address can wait, each with little stored data; further ones get 429', async () => {
     const before = await stored();
     const long = { ui_locales: 'x'.repeat(4_000), login_hint: 'y'.repeat(4_000), display: 'page' };
     const url = request({ state: 's'.repeat(2_046), ...long });

@@ -94,7 +94,7 @@ onPostgresAndRedis('the answers of the wire contract', (start) => {
     'an API that is registered as a machine client': async () => ask(await machineToken(), on.clients.machine),
   };
 
-  it('each vector that says so has a request to which the service sends it', () => {
+  it('these tests have a request for exactly the vectors that are marked as sent by the service', () => {
     const titles = ANSWERS.filter((vector) => vector.sent_by_service).map(({ title }) => title);
     expect(Object.keys(REQUESTS).sort()).to.deep.equal(titles.sort());
   });
@@ -115,7 +115,7 @@ onPostgresAndRedis('the answers of the wire contract', (start) => {
 });
 
 describe('the lines of the wire contract', () => {
-  it('the service sends the lines of the vector with each kind of line, and no others', async () => {
+  it('the service sends exactly the lines in the vector with each kind of line', async () => {
     let announce: Parameters<ChangeFeed['onChange']>[0] = () => {};
     const streams = createChangeStreams({
       ...({ isLive: true } as ChangeFeed),

@@ -45,7 +45,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     ['ahead', 120],
     ['behind', -120],
   ] as const) {
-    it(`what begins and ends, and its log entries, are dated by the clock of the database (node ${direction})`, async () => {
+    it(`starts and ends of access, and their log entries, are dated by the clock of the database (node ${direction})`, async () => {
       const start = realNow();
       const { node, partner } = await startAhead(ahead);
       const { accountId } = on.seeded.person;
@@ -75,7 +75,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     });
   }
 
-  describe('of an hour', () => {
+  describe('with a clock that is wrong by an hour', () => {
     let time: TestClock;
     beforeEach(() => {
       time = createTestClock();
@@ -135,7 +135,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     }
   });
 
-  it('a token response never has a lifetime that has ended: the refresh is refused instead', async () => {
+  it('a token response never contains a lifetime that has passed: the refresh is refused instead', async () => {
     const { node, partner } = await startAhead(120);
     const { confidential } = on.clients;
     const { refreshToken } = await partner.tokens(confidential);
@@ -149,7 +149,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     expect(refused.body.expires_in).to.equal(undefined);
   });
 
-  it('a connection that began by a wrong clock does not end before it began', async () => {
+  it('a connection that was started by a wrong clock does not end before its start', async () => {
     const { node, partner } = await startAhead(120);
     const { accountId } = on.seeded.person;
     await partner.tokens(on.clients.confidential);

@@ -45,7 +45,7 @@ describe('npm run sandbox', () => {
     });
   });
 
-  it('the sandbox prints its instructions, shows the brand of the settings file, and takes nothing else from it', async () => {
+  it('the sandbox prints its instructions, and takes the brand and nothing else from the settings file', async () => {
     expect(sandbox.output).to.include('1. Open the partner app');
     expect(sandbox.issuer).to.match(/^http:\/\/localhost:/);
     const html = await (await fetch(`${sandbox.issuer}/login`)).text();
@@ -66,7 +66,7 @@ describe('npm run sandbox', () => {
     expect((await ask(new URL('/nowhere', sandbox.apiUrl), {})).status).to.equal(404);
   });
 
-  it('an attacker’s callback link does not connect a user with the example app', async () => {
+  it('a callback link from an attacker does not connect a user with the example app', async () => {
     const { headers } = await ask(new URL('/callback?code=gate_ac_x&state=x', sandbox.partner), {});
     const [cookie = ''] = headers.get('set-cookie')?.split(';') ?? [];
     const { text } = await ask(new URL(sandbox.partner), { headers: { cookie } });
@@ -179,7 +179,7 @@ describe('npm run sandbox', () => {
       expect(readdirSync(folder)).to.deep.equal([]);
     });
 
-    it('a settings file that cannot be read stops the sandbox before it makes a directory', async () => {
+    it('a settings file that cannot be read stops the sandbox before it creates a directory', async () => {
       const before = process.env.TMPDIR;
       const empty = mkdtempSync(path.join(tmpdir(), 'sandbox-test-'));
       process.env.TMPDIR = empty;

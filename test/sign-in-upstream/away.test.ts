@@ -33,7 +33,7 @@ describe('while a provider is unreachable', () => {
     expect((await person.travel(there)).html).to.include('Grace Person');
   });
 
-  it('after a failed request to the provider, further users are refused for half a minute without one', async () => {
+  it('after a failed request to the provider, sign-ins are refused for half a minute without another request', async () => {
     const before = asked();
     for (let times = 0; times < 3; times += 1) expect((await visit()).status).to.equal(503);
     expect(asked()).to.equal(before + 1);

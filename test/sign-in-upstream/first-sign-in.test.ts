@@ -82,7 +82,7 @@ describe('the first sign-in with a provider', () => {
     expect(await useLater()).to.equal(303);
   });
 
-  it('a session that has ended meanwhile ends no connections, and stays ended', async () => {
+  it('a form whose session ended meanwhile ends no connections, and the session stays ended', async () => {
     const owner = on.traveller();
     await owner.authorize(authorizationUrl(on.service.issuer, on.seeded.clients.confidential), person);
     await addImportedLink();
@@ -103,7 +103,7 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(intruder)).to.equal(false);
   });
 
-  it('the first sign-in with a provider asks what to end, and ends what the user ticks', async () => {
+  it('the first sign-in with a provider asks what to end, and ends what the user selects', async () => {
     const intruder = await signedIn();
     const keys = await intruder.get('/profile/api-keys');
     await intruder.submit(keys, { name: 'Mine' });
@@ -129,7 +129,7 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(owner)).to.equal(true);
   });
 
-  it('later sessions that have expired do not hide one that has not, and few are read at a time', async () => {
+  it('many later sessions that have expired do not hide an active one, and few are read at a time', async () => {
     const { database, store } = on.service;
     const intruder = await signedIn();
     await database.query(
@@ -154,7 +154,7 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(intruder)).to.equal(true);
   });
 
-  it('the first sign-in with a provider ends only what is ticked, and continues to the pending authorization', async () => {
+  it('the first sign-in with a provider ends only what is selected, and continues to the pending authorization', async () => {
     const other = await signedIn();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
     const { owner, page } = await arrived(`${url.pathname}${url.search}`);

@@ -73,7 +73,7 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(back.html).to.include('value="Night sync"');
   });
 
-  it('a user who cancels a confirmation at the provider is back at the form, and nothing is done', async () => {
+  it('a user who cancels a confirmation at the provider returns to the form, and the action is not done', async () => {
     const person = on.traveller();
     const form = await person.travel(await person.get('/profile/api-keys'));
     on.clock.advance(601);

@@ -17,7 +17,7 @@ const SECURITY = '/profile/security';
 const REMOVE = `${SECURITY}/ways/remove`;
 const NEW_PASSWORD = 'eight blue pallets, stacked';
 
-describe('an account that an attacker had access to', () => {
+describe('an account to which an attacker had access', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({ provider: { label: 'Platform & Co' }, start: mail.start });
   let person: SeededPerson;
@@ -156,7 +156,7 @@ describe('an account that an attacker had access to', () => {
   });
 });
 
-describe('without passwords, a user whose provider no longer recognizes them', () => {
+describe('a user without a password whose provider no longer recognizes them', () => {
   const on = startWithUpstream({ passwords: false, hasSecond: true });
 
   it("a user whose provider fails signs in once with an operator's invitation and links another provider", async () => {

@@ -92,7 +92,7 @@ describe('if a password is not enough', () => {
       expect((await member.get(STRONG_SIGN_IN)).location?.pathname).to.equal('/profile');
     });
 
-    it('a password that is no longer enough is refused with the name of the passkey; a wrong one reveals nothing', async () => {
+    it('a password that no longer suffices is refused with the name of the passkey; a wrong password reveals nothing', async () => {
       const passkey = await givePasskey();
       await afterGrace();
       const stranger = browser();
@@ -111,7 +111,7 @@ describe('if a password is not enough', () => {
       expect((await again.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
     });
 
-    it('after the grace period a password confirms no action, also if it is sent without being asked for', async () => {
+    it('after the grace period a password cannot confirm an action, even if it is sent without being requested', async () => {
       const passkey = await givePasskey();
       await afterGrace();
       const after = browser();
@@ -194,7 +194,7 @@ describe('if a password is not enough', () => {
     }
     const signInWithNewPassword = (who = owner) => browser().signIn({ email: who.email, password: NEW_PASSWORD });
 
-    it('the password of a mailed link does not replace a required passkey, which the link does not remove either', async () => {
+    it('a password set by a mailed link does not replace a required passkey, and the link cannot remove the passkey', async () => {
       const passkey = await givePasskey();
       const [{ id = '' } = {}] = await passkeysOf();
       endGrace();
@@ -213,7 +213,7 @@ describe('if a password is not enough', () => {
       expect((await person.get('/profile')).status).to.equal(200);
     });
 
-    it('a mailed link keeps the provider of a user who became an owner after the page was shown', async () => {
+    it('a mailed link does not remove the provider of a user who became an owner after the page was shown', async () => {
       const member = await addPerson(on.service, 'Mo');
       await on.signIn({ sub: member.email, email: member.email, email_verified: true });
       const provider = `provider ${on.upstream.issuer}`;
@@ -225,7 +225,7 @@ describe('if a password is not enough', () => {
       expect(await on.service.identities.listOf(member.accountId)).to.have.length(1);
     });
 
-    it('a mailed link removes no passkey of a user who needs only a password, and says where to remove it', async () => {
+    it('a mailed link does not remove a passkey of a user who needs only a password, and says where to remove it', async () => {
       const member = await addPerson(on.service, 'Mo');
       await givePasskey(member);
       const [{ id = '' } = {}] = await passkeysOf(member);
@@ -237,7 +237,7 @@ describe('if a password is not enough', () => {
       expect((await signInWithNewPassword(member)).status).to.equal(200);
     });
 
-    it('a mailed link does not sign in if the service has stopped using passwords since', async () => {
+    it('a mailed link does not sign a user in if passwords have been disabled since', async () => {
       await givePasskey();
       const { signIn } = on.service.settings;
       const settings = { signIn: { ...signIn, passwords: false } };
@@ -268,7 +268,7 @@ describe('if a password is not enough', () => {
 
     const ask = (more = {}) => authorizationUrl(on.service.issuer, client, more);
 
-    it('what a password session began before the end gives nothing after it: no code, page or language', async () => {
+    it('after the grace period, nothing that a password session started gives it a code, page or language', async () => {
       const { issuer, settings } = on.service;
       const open = (more: object) => person.open(ask(more));
       const consent = await open({ prompt: 'consent' });
@@ -318,7 +318,7 @@ describe('if a password is not enough', () => {
       expect((await person.get('/profile')).status).to.equal(200);
     });
 
-    it('a password session reaches no page and sends no form, except to add a first strong sign-in method', async () => {
+    it('a password session can open no page and send no form, except to add a first strong sign-in method', async () => {
       endGrace();
       const token = fieldOf(await person.get('/errors'), 'form_token');
       const open: string[] = [];

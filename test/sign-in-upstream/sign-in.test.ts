@@ -100,7 +100,7 @@ describe('a user who signs in with a provider', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({ start: mail.start, hasSecond: true });
 
-  it('mail announces the new provider link, in a known browser and alone in a new one; then each new browser once', async () => {
+  it('one mail announces a new provider link, even in a new browser; later one mail announces each new browser', async () => {
     const person = on.traveller();
     await person.signIn(on.seeded.person);
     await person.submit(await person.get('/logout'), {});

@@ -181,7 +181,7 @@ function walk(deployment: Deployment, { walks, steps }: { readonly walks: number
     }
   }
 
-  it(`after each of ${walks} × ${steps} steps, every place that reads, prolongs or issues agrees with the model`, async () => {
+  it(`after each of ${walks} × ${steps} random steps, every use of a session agrees with the reference model`, async () => {
     const choices = fc.array(fc.nat(), { minLength: steps, maxLength: steps });
     const property = fc.asyncProperty(choices, async (chosen) => {
       const world = await start();

@@ -20,7 +20,7 @@ describe('the table of sign-in', () => {
   }
 
   for (const event of ENDS_OF_A_COOKIE) {
-    it(`an earlier cookie and a restored token store sign no user in after the event: ${event}`, async () => {
+    it(`an earlier cookie or a restored token store signs no user in after this event: ${event}`, async () => {
       expect(await copyAfter(event)).to.equal('nobody');
     });
   }
@@ -31,17 +31,17 @@ describe('the table of sign-in', () => {
   });
 
   for (const methods of AT_ONCE) {
-    it(`of the first methods ${methods.join(', ')}, added at once in several browsers, a password stores one`, async () => {
+    it(`if several browsers add ${methods.join(', ')} as the first method at once, a password session stores one of them`, async () => {
       expect(await addAtOnce(methods)).to.equal(1);
     });
   }
 });
 
-describe('the stored proofs of a session', () => {
+describe('the proofs of a sign-in that a session stores', () => {
   const stored = { accountId: 'acc_1', loginTs: 1, acr: '0', uid: 'uid', jti: 'cookie' };
   const proof = { by: 'provider', at: 1, issuer: 'https://a.example', acr: undefined, amr: ['otp'] };
 
-  it('readable proofs are read as they were stored', () => {
+  it('readable proofs are returned as they were stored', () => {
     const amr = [{ by: 'password', at: 1 }, { by: 'link', at: 2 }, proof].map((one) => JSON.stringify(one));
     expect(sessionFrom({ ...stored, amr })?.proofs).to.deep.equal([
       { by: 'password', at: 1 },
@@ -50,7 +50,7 @@ describe('the stored proofs of a session', () => {
     ]);
   });
 
-  it('a session whose proofs cannot be read is that of no user', () => {
+  it('a session whose proofs cannot be read belongs to no user', () => {
     for (const amr of [
       undefined,
       [],
@@ -70,7 +70,7 @@ describe('the stored proofs of a session', () => {
     }
   });
 
-  it('a weaker proof takes no stronger one away, and an equal one is renewed', () => {
+  it('a weaker proof does not remove a stronger one, and a new proof replaces an equal one', () => {
     const weak = { ...proof, by: 'provider', amr: [], at: 5 } as const;
     const strong = { ...proof, by: 'provider' } as const;
     expect(withProof([{ by: 'passkey', at: 1 }, strong], weak)).to.deep.equal([{ by: 'passkey', at: 1 }, strong, weak]);
@@ -80,7 +80,7 @@ describe('the stored proofs of a session', () => {
     ]);
   });
 
-  it('many proofs of a provider do not displace that of a passkey', () => {
+  it('many proofs by a provider do not displace the proof by a passkey', () => {
     let proofs: readonly Proof[] = [{ by: 'passkey', at: 1 }];
     for (let at = 2; at < 20; at += 1)
       proofs = withProof(proofs, { ...proof, by: 'provider', at, amr: [`method ${at}`] });

@@ -68,7 +68,7 @@ describe('cache of people, clients and keys', () => {
     expect(await get('key', 'later')).to.equal('a minute later');
   });
 
-  it('values beyond the 1,000 last used are kept as bytes, and come back, current or changed, like any other', async () => {
+  it('all but the 1,000 most recently used values are stored as bytes, and are otherwise handled like the others', async () => {
     let unpackedValues = 0;
     const unpack = (text: string): string => {
       unpackedValues += 1;

@@ -41,7 +41,7 @@ describe('opening a data directory of PGlite', () => {
 
   const control = () => path.join(on.directory, 'postgres/global/pg_control');
 
-  it('the error does not call a data directory damaged if the reason is unknown, and advises to copy it first', async () => {
+  it('if the cause is unknown, the error does not call the data directory damaged, and advises to copy it first', async () => {
     rmSync(path.join(on.directory, 'postgres/global/1262'));
     const refused = await on.refusal();
     expect(refused.code).to.equal('data_directory_not_opened');
@@ -99,7 +99,7 @@ describe('a first start that was killed while it created the database', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it('is repeated by only one of several processes', async () => {
+  it('only one of several processes repeats a first start that was interrupted', async () => {
     const guests = await Promise.all([0, 1].map(() => openPatiently({ dataDirectory: directory, sharing: 'share' })));
     const applied = await Promise.all([owner, ...guests].map((one) => migrate(one)));
     expect(applied.filter((names) => names.length > 0)).to.have.length(1);
@@ -143,7 +143,7 @@ describe('a first start that was killed while it created the database', () => {
 });
 
 describe('a first start', () => {
-  it('a first start deletes nothing that stands in the place of the database, and says so', async () => {
+  it('a first start does not delete files in the place of the database, and reports them', async () => {
     const directory = temporaryDirectory('occupied');
     atEndOfFile(() => rmSync(directory, { recursive: true, force: true }));
     beginFirstStart(directory);

@@ -57,7 +57,7 @@ forEachDatabase('database', (open) => {
     expect(await namesOf('twice')).to.have.length(1);
   });
 
-  it('a transaction with a failed statement that was ignored is not reported as committed', async () => {
+  it('a transaction that ignored a failed statement is not reported as committed', async () => {
     const work = database.transaction(async (tx) => {
       await tx.query(...add('passed_over'));
       await failureOf(tx.query(...add('passed_over')));
@@ -117,7 +117,7 @@ forEachDatabase('database', (open) => {
 });
 
 describeOn([postgresServer], 'a statement that reaches its time limit', () => {
-  it('is reported as such, and not as a database that does not answer', async () => {
+  it('a statement that reaches its time limit is reported as such, not as an unavailable database', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const [impatient, other] = [
       await openPatiently({ databaseUrl, timeoutFactor: 0.5 }),
@@ -153,7 +153,7 @@ describeOn([postgresServer], 'a statement that reaches its time limit', () => {
 });
 
 describeOn([postgresServer], 'every connection to a PostgreSQL server', () => {
-  it('compiles no statement, also of a transaction, and without a start-up parameter, which a pooler would refuse', async () => {
+  it('JIT compilation is off for every statement, without a start-up parameter, which a pooler would refuse', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const database = await openPatiently({ databaseUrl, databaseConnections: 3 });
     const asked = `SELECT setting, source, (SELECT reset_val FROM pg_settings WHERE name = 'jit') AS given, pg_sleep(0.2)

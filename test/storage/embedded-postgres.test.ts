@@ -18,7 +18,7 @@ import { failureOf } from './waiting.ts';
 const IDS = "SELECT id FROM organizations WHERE id !~ '^[0-9]' ORDER BY created_at, id";
 const insert = (id: string) => `INSERT INTO organizations (id, name, created_at) VALUES ('${id}', '', '2030-01-01')`;
 
-describe('embedded PostgreSQL, a data directory used by several processes', () => {
+describe('a data directory of the embedded database that several processes use', () => {
   let directory: string;
   let linked: string;
   let acknowledged: readonly string[];
@@ -102,7 +102,7 @@ describe('embedded PostgreSQL, a data directory used by several processes', () =
   });
 });
 
-describe('embedded PostgreSQL, a process that is stopped during a transaction', () => {
+describe('an embedded database process that is stopped during a transaction', () => {
   it('the process loses the transaction and blocks no other, and its error says why', async () => {
     const dataDirectory = await freshDataDirectory();
     const owner = await openPatiently({ dataDirectory, sharing: 'own', maxIdleMs: 100 });
@@ -172,7 +172,7 @@ describe('embedded PostgreSQL', () => {
 });
 
 describe('lock of a data directory', () => {
-  it('of ten that compete for the lock of a data directory only one at a time gets it', async () => {
+  it('of ten callers that compete for the lock of a data directory, only one at a time gets the lock', async () => {
     const folder = temporaryDirectory('lock');
     let holders = 0;
     let maxHolders = 0;

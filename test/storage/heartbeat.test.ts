@@ -58,7 +58,7 @@ onPostgres('the heartbeat of a node', (open) => {
     await killed?.stop();
   });
 
-  it('the start fails if the row cannot be written; later failures are only logged', async () => {
+  it('the start fails if the row of the node cannot be written; later failures are only logged', async () => {
     const { beat, stop } = await nodeWith('web:1', [A]).sightings;
     await database.query('ALTER TABLE node_keys RENAME TO away');
     await beat();

@@ -93,14 +93,14 @@ describe('last-used times', () => {
     expect(written.map((uses) => uses.length)).to.deep.equal([500, 500, 200]);
   });
 
-  it('many used ids of one kind push out no use of another kind', async () => {
+  it('many uses of one kind do not displace a use of another kind', async () => {
     for (let index = 0; index < 100_100; index += 1) lastUsed.record('other', `id-${index}`);
     lastUsed.record('key', 'a');
     await lastUsed.flush();
     expect(written).to.deep.equal([[{ id: 'a', at: at() }]]);
   });
 
-  it('an id that is used all the time is written every five minutes, however many others are used', async () => {
+  it('an id in constant use is written every five minutes, however many other ids are used', async () => {
     for (let minute = 0; minute < 6; minute += 1) {
       // More than 100,000 in five minutes.
       for (let index = 0; index < 25_000; index += 1) lastUsed.record('key', `${minute} ${index}`);
@@ -121,7 +121,7 @@ describe('last-used times', () => {
     expect(written).to.have.length(2);
   });
 
-  it('the work of a write depends on the uses that are due, not on all users of the last minutes', async () => {
+  it('the work of a write depends on the uses that are due, not on all recent uses', async () => {
     let idsRead = 0;
     /** An id that counts how often it is compared. */
     const countingId = (text: string) =>
@@ -143,7 +143,7 @@ describe('last-used times', () => {
     expect(idsRead).to.equal(0);
   });
 
-  it('a use that comes while its id is being written is written five minutes later', async () => {
+  it('if an id is used while an earlier use is being written, the later use is written five minutes later', async () => {
     lastUsed.record('key', 'a');
     duringWrite = () => {
       time.advance(1);
@@ -160,7 +160,7 @@ describe('last-used times', () => {
     expect(written[1]).to.deep.equal([{ id: 'a', at: latest }]);
   });
 
-  it('a use that comes while its id is being written is written on close', async () => {
+  it('if an id is used while an earlier use is being written, the later use is written on close', async () => {
     lastUsed.record('key', 'a');
     duringWrite = () => {
       duringWrite = () => {};

@@ -43,7 +43,7 @@ const warningsOf = ({ service }: Pick<Seeded, 'service'>): readonly string[] =>
     .map((line) => JSON.parse(line))
     .flatMap(({ level, msg }) => (level === 40 && String(msg).startsWith('Redis') ? [String(msg)] : []));
 
-describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rights', () => {
+describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and restricted rights', () => {
   let redis: RedisServer;
   let redisUrl: string;
   const trusted = getCACertificates();
@@ -75,13 +75,13 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
     return entries.map((entry) => String(entry[entry.indexOf('object') + 1]));
   }
 
-  it('the rights that the deployment guide grants are enough for the life of a token', async () => {
+  it('the rights that the deployment guide grants suffice to issue, use and revoke tokens', async () => {
     await expectLifeOfTokens(on);
     expect(await refused()).to.deep.equal([]);
     expect(warningsOf(on)).to.deep.equal([]);
   });
 
-  it('the rights are enough for rate limits', async () => {
+  it('the rights suffice for rate limits', async () => {
     const client = createRedis(redisUrl, { timeoutFactor: TIMEOUT_FACTOR });
     await client.connect();
     try {
@@ -108,7 +108,7 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
     expect(await refused(), 'the doctor does without it').to.deep.equal(['config|get']);
   });
 
-  it('a command that the account may not use within a script is answered 503, and 200 once it may', async () => {
+  it('a request whose Redis script lacks a right gets 503, and 200 once the right is granted', async () => {
     const { clients, partner } = on;
     const code = await partner.code(clients.confidential);
     await ask(redis, 'ACL', 'SETUSER', 'gatehouse', '-set');
@@ -119,7 +119,7 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and few rig
     expect(await refused()).to.include('set');
   });
 
-  it('an account without the right to use INFO is refused at once with a remedy', async () => {
+  it('a Redis account without the right to use INFO is refused at once with a remedy', async () => {
     await ask(redis, 'ACL', 'SETUSER', 'gatehouse', '-info');
     const warn = console.warn;
     // ioredis prints the refusal, too.
@@ -151,7 +151,7 @@ describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show ever
   const start = startsOn('postgres+redis');
   const on = startSeeded({ on: start });
 
-  it('the service starts, serves the life of a token, and warns once of each fact that it cannot check', async () => {
+  it('the service starts, issues and revokes tokens, and warns once of each fact that it cannot check', async () => {
     await expectLifeOfTokens(on);
     expect(warningsOf(on)).to.deep.equal([
       'Redis does not report its maxmemory-policy: make sure that it is noeviction, because any ' +
@@ -169,7 +169,7 @@ describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show ever
     expect(troubles.filter(({ check }) => check.startsWith('redis'))).to.deep.equal([]);
   });
 
-  it('a Redis that does not report whether it persists is used, with a warning', async () => {
+  it('a Redis that does not report whether it saves its data is accepted with a warning', async () => {
     hidden = /^aof_/;
     const service = await start().finally(() => {
       hidden = usual;

@@ -56,7 +56,7 @@ forEachDatabase('migrations', (open) => {
     expect(await schemaObjects(database)).to.deep.equal(complete);
   });
 
-  it('a database of a development version before 1.0.0 is refused by its name, and nothing in it changes', async () => {
+  it('a database of a development version before 1.0.0 is refused, and the error names the database, which is unchanged', async () => {
     const database = await open();
     const place = database.embedded
       ? `the embedded database in ${realpathSync(`${database.connection.host}`)} `
@@ -93,7 +93,7 @@ forEachDatabase('migrations', (open) => {
 });
 
 describe('the file of the schema', () => {
-  it('a comment before each table says what one row is', () => {
+  it('a comment before each table of the schema says what a row is', () => {
     const text = readFileSync(path.join(MIGRATIONS, `${NAMES[0]}.sql`), 'utf8');
     const tables = [...text.matchAll(/^create table (\w+)/gm)].map(([, name]) => name);
     const commented = [...text.matchAll(/^-- (?:A|The only) row [^\n]*\n(?:-- [^\n]*\n)*create table (\w+)/gm)];
@@ -128,7 +128,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('a node that may not migrate names the pending migrations and changes nothing; `migrate` applies and lists each, once', async () => {
+  it('a node that may not migrate names pending migrations and changes nothing; `migrate` applies and lists each once', async () => {
     const database = await openEmpty();
     const error = await failureOf(requireSchema(database, { autoMigrate: false }));
     expect(error).to.be.instanceOf(MigrationsPending);
@@ -144,7 +144,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('a command that only reads names the pending migrations and applies none; a command that writes applies them; both name a later schema', async () => {
+  it('a reading command names pending migrations, a writing command applies them, and both warn of a later schema', async () => {
     const database = await openEmpty();
     // As after a migration that was interrupted: the table exists, and no migration is applied.
     await database.query(
@@ -171,7 +171,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('a migration that waits for a backup names it, blocks no reader, and is applied after the backup', async () => {
+  it('a migration that waits for a backup names the backup, blocks no reader, and is applied afterwards', async () => {
     const database = await openEmpty();
     await migrate(database);
     const backup = new pg.Client({ ...database.connection, application_name: 'pg_dump' });
@@ -205,7 +205,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('an ordinary role, which does not see what an autovacuum does, migrates in spite of it', async () => {
+  it('a database role that cannot see autovacuum processes migrates even while autovacuum runs', async () => {
     const { url, createDatabase } = await startPostgresServer();
     const [administrated, ownUrl] = [new URL(await createDatabase()), new URL(url)];
     const admin = new pg.Client({ connectionString: administrated.href });
@@ -241,7 +241,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     }
   });
 
-  it('a waiting migration asks for what it waits only when the last question was answered', async () => {
+  it('a waiting migration looks up what it waits for only after its last look-up was answered', async () => {
     const database = await openEmpty();
     await migrate(database);
     const blocker = new pg.Client(database.connection);

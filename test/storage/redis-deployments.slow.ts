@@ -72,7 +72,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
 
   tokenStoreContract(async () => ({ store: await open(), anotherNode: open }));
 
-  it('in a Redis Cluster attempts are counted, whichever node has the keys', async () => {
+  it('a Redis Cluster counts attempts correctly, whichever node has the keys', async () => {
     const redis = createRedis(url, { timeoutFactor: TIMEOUT_FACTOR });
     await redis.connect();
     try {

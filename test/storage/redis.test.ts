@@ -17,8 +17,8 @@ const LIFETIMES = { codeSeconds: 600, absoluteSeconds: undefined };
 const STEP = { attempt: 'mine', refreshSeconds: 3_600 };
 const ROTATION = { ...STEP, from: 0, retryWindowSeconds: 0 };
 
-describe('the first connection to a Cluster', () => {
-  it('a Cluster that is ready only at a later attempt is connected then', async () => {
+describe('the first connection to a Redis Cluster', () => {
+  it('a Cluster that becomes ready only at a later attempt is connected', async () => {
     const client = createRedis('redis+cluster://127.0.0.1:1');
     // So does ioredis if the Cluster is not ready at the first attempt, and then tries again.
     client.connect = () => new Promise<void>(() => {});
@@ -179,7 +179,7 @@ describeOn([redisServer], 'a single Redis server', () => {
       step: (id: string, attempt = 'mine') => store.rotate(id, { ...ROTATION, attempt }),
     },
   ]) {
-    it(`${title} whose answer from Redis was lost can be repeated only by the same attempt`, async () => {
+    it(`${title} whose answer from Redis was lost can be repeated, but only by the same attempt`, async () => {
       // Load the script into Redis, so that the next step is a single command.
       await step(await given());
       const [id, other] = [await given(), newId()];

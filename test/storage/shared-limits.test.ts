@@ -60,7 +60,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       await one.empty();
     });
 
-    it('limited attempts at one node are also counted by the other', async () => {
+    it('attempts that one node counts also count at the other node', async () => {
       const [here, there] = [limitOf(one, 3), limitOf(two, 3)];
       const left = windowOf(WINDOW);
       expect(await here.count('a')).to.equal(undefined);
@@ -74,7 +74,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect(warnings).to.deep.equal([]);
     });
 
-    it('two nodes together allow no more parallel attempts than the limit, and report the first one beyond it', async () => {
+    it('two nodes together allow no more parallel attempts than the limit, and report the first excess attempt once', async () => {
       const nodes = [limitOf(one, 10), limitOf(two, 10)];
       const counted = await Promise.all(Array.from({ length: 40 }, (_, index) => nodes[index % 2]?.count('a')));
       expect(counted.filter((over) => over === undefined)).to.have.length(10);
@@ -87,7 +87,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect((await one.entries()).map(({ attempts }) => attempts)).to.deep.equal([4]);
     });
 
-    it('a limited attempt can be refunded, and a success resets the count', async () => {
+    it('a counted attempt can be refunded, and a success resets the count', async () => {
       const limit = limitOf(one, 2);
       for (let times = 0; times < 5; times += 1) {
         expect(await limit.count('a')).to.equal(undefined);
@@ -232,7 +232,7 @@ describeOn([postgresServer, redisServer], 'limits whose store is unavailable', (
     },
   };
   for (const [name, start] of Object.entries(stores)) {
-    it(`during an outage of ${name} the process counts attempts itself, with one warning, or they fail if they need the store`, async () => {
+    it(`while ${name} is unavailable, a process counts attempts itself, with one warning, or they fail if they need it`, async () => {
       const { server, node, close } = await start();
       try {
         server.pause();

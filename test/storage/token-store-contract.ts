@@ -226,7 +226,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(newId())).to.equal(undefined);
   });
 
-  it('a code can be used by one attempt, which can be repeated; any other attempt is a replay', async () => {
+  it('one attempt can use a code and repeat this use; any other attempt is a replay', async () => {
     const id = await begin();
     expect(await exchange(id, 'mine')).to.equal('issued');
     expect(await exchange(id, 'mine', otherNode), 'repeated by the same attempt').to.equal('issued');
@@ -346,7 +346,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.include({ rotation: 2 });
   });
 
-  it('with a retry window of 0, a refresh sent twice by one attempt is no replay, and the next one works', async () => {
+  it('with a retry window of 0, a refresh that one attempt sends twice is not a replay, and the next refresh works', async () => {
     const id = await beginExchanged();
     const strict = { retryWindowSeconds: 0 };
     expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');
@@ -356,7 +356,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await rotate(id, 0, { attempt: 'mine', ...strict }), 'repeated after a later refresh').to.equal('replayed');
   });
 
-  it('only the current rotation can be confirmed as received, and the next one is unconfirmed again', async () => {
+  it('only the current rotation can be confirmed as received, and each new rotation begins unconfirmed', async () => {
     const id = await beginExchanged();
     const isConfirmed = async () => (await otherNode.readAuthorization(id))?.isConfirmed;
     expect(await rotate(id, 0)).to.equal('issued');
@@ -396,7 +396,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     ['an older token', 4, 1, 5],
     ['a token ahead of the record', 2, 6, 7],
   ] as const) {
-    it(`after a renewal of the client, the first refresh with ${what} is accepted, and its retries are`, async () => {
+    it(`after a renewal of the client, the first refresh with ${what} and its retries are accepted`, async () => {
       const id = await beginExchanged();
       for (let done = 0; done < refreshes; done += 1) expect(await rotate(id, done)).to.equal('issued');
       const after = { clientGeneration: 2, retryWindowSeconds: WINDOW, refreshSeconds: REFRESH };
@@ -424,7 +424,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     });
   }
 
-  it('a client that was authenticated as before its renewal gets nothing, and changes nothing', async () => {
+  it('a client that was authenticated before its renewal cannot refresh, and changes nothing', async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 0, { clientGeneration: 1 })).to.equal('issued');
     const before = await store.readAuthorization(id);

@@ -119,7 +119,7 @@ describeOn([redisServer], 'token store keys in Redis', () => {
     await store.close();
   });
 
-  it('an authorization with values of a later version works, and keeps these values', async () => {
+  it('an authorization with fields of a later version works, and keeps these fields', async () => {
     const { redis, store } = await open();
     const id = newId();
     const step = { attempt: 'attempt', refreshSeconds: 100 };

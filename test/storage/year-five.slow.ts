@@ -227,7 +227,7 @@ describeOn([postgresServer], 'a database in its fifth year', () => {
     expect(failed.join('\n').slice(0, 2_000)).to.equal('');
   });
 
-  it('each command has options here', () => {
+  it('the list of commands in this test contains every operator command', () => {
     const program = createProgram({ stdout: process.stdout } as never, { json: false });
     const pathsOf = ({ commands }: Command, path: readonly string[]): string[] =>
       commands.length === 0 ? [path.join(' ')] : commands.flatMap((one) => pathsOf(one, [...path, one.name()]));

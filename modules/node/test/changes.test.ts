@@ -117,7 +117,7 @@ describe('the stream of changes of an API', () => {
     await eventually(async () => expect((await signal())?.aborted).to.equal(false));
   }
 
-  it('after a lost stream, a next one that repeats the missed changes evicts only the changed callers', async () => {
+  it('if the next stream repeats the changes that a lost stream missed, only the changed callers are evicted', async () => {
     open();
     await remember(ADA);
     const signal = await remember(CARL);
@@ -155,7 +155,7 @@ describe('the stream of changes of an API', () => {
     }
   });
 
-  it('a stream that says without a request that it repeats changes evicts all callers', async () => {
+  it('a stream that claims to repeat missed changes, although the API did not request that, evicts all callers', async () => {
     open();
     await remember(ADA);
     await reopen('', ': heartbeat-ms=250 repeated\n\n');
@@ -164,7 +164,7 @@ describe('the stream of changes of an API', () => {
   });
 
   for (const comment of [': heartbeat-ms=250 repeated x', ': x: heartbeat-ms=250 repeated']) {
-    it(`a comment that contains a known one and more is ignored: "${comment}"`, async () => {
+    it(`a stream comment that contains a known comment and more text is ignored: "${comment}"`, async () => {
       open();
       await remember(ADA);
       await reopen(': at=s-1\n\n: at=s-2 x\n\n: x: at=s-3\n\n', `${comment}\n\n`);
@@ -173,7 +173,7 @@ describe('the stream of changes of an API', () => {
     });
   }
 
-  it('if the stream that is to replace a leaving one is refused, the leaving one stays in force', async () => {
+  it('if a node leaves and the stream that should replace its own is refused, its own stream stays in use', async () => {
     open();
     await remember(ADA);
     begin = (stream) => stream.writeHead(503).end();
@@ -182,7 +182,7 @@ describe('the stream of changes of an API', () => {
     expect((await identify(ADA)).decidedBy).to.equal('memory');
   });
 
-  it('a caller who was refused while the stream was lost is not accepted after its changes were repeated', async () => {
+  it('a caller who lost access while the stream was lost stays refused after missed changes were repeated', async () => {
     open();
     await remember(ADA);
     await isReceived(': at=s-1\n\n');
@@ -333,7 +333,7 @@ describe('the cache of callers', () => {
     return callers.keep(token, fields, asked);
   }
 
-  it('after everything has changed, an id that only the former answer named evicts no caller', () => {
+  it('after everything has changed, the change of an id that only the earlier answer named evicts no caller', () => {
     const former = keep('ada', [{ id: 'org_a', name: 'A', role: 'owner', warehouses: [] }]);
     const ended = former.signal;
     callers.change('everything');
@@ -345,7 +345,7 @@ describe('the cache of callers', () => {
     expect(next.signal?.aborted).to.equal(false);
   });
 
-  it('for five seconds after everything has changed no answer is cached, whichever id changed before and since', () => {
+  it('after everything has changed, no answer is cached for five seconds, whichever ids changed before or since', () => {
     callers.change('acc_bob');
     now += 3_000;
     callers.change('everything');
@@ -359,7 +359,7 @@ describe('the cache of callers', () => {
     expect(callers.find('ada')).to.equal(caller);
   });
 
-  it('a caller in use is introspected again after a random part of its ten minutes, from 40 % to 90 %', () => {
+  it('a caller in use is introspected again at a random time, after 40 % to 90 % of the ten minutes', () => {
     for (const [drawn, dueMs] of [
       [0, 540_000],
       [0.5, 390_000],
@@ -459,7 +459,7 @@ describe('the cache of callers', () => {
     expect(callers.find('ada')).to.equal(undefined);
   });
 
-  it('an answer that has not changed draws the time of the next introspection again', () => {
+  it('after an unchanged answer, the time of the next introspection is chosen at random again', () => {
     Math.random = () => 0;
     const caller = keep('ada');
     Math.random = () => 1;

@@ -81,7 +81,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
     await eventually(() => expect(signal?.aborted).to.equal(true));
   });
 
-  it('no cached caller is evicted if a proxy sends the request for the next stream to the leaving node, on a connection that it kept', async () => {
+  it('no cached caller is evicted if a proxy sends the next stream request to the leaving node on an old connection', async () => {
     const [leaving, other] = [await startNode(), await startNode()];
     const passOn = ({ settings: { server } }: TestService) => passOnTo(`http://127.0.0.1:${server.port}`);
     let isRefused = false;
@@ -102,7 +102,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
     expect(await decidedBy(token)).to.equal('memory');
   });
 
-  it('a node that does not hear of a renewal gives a thief nothing that is valid once it hears, or on another node', async () => {
+  it('a node that missed the renewal of a client issues a thief no token that is valid elsewhere, or once it hears of it', async () => {
     const deaf = await startNode();
     const issuer = `http://127.0.0.1:${deaf.settings.server.port}`;
     const client = await addTestClient(on.service, 'Robbed Planner');

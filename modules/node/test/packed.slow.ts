@@ -13,7 +13,7 @@ import { temporaryDirectory } from '../../../test/support/temporary-directory.ts
 const ROOT = path.join(import.meta.dirname, '../../..');
 const GUIDE = path.join(ROOT, 'docs/graphql-api.md');
 
-describe('gatehouse/resource-server, packed', () => {
+describe('the packed library gatehouse/resource-server', () => {
   const project = temporaryDirectory('api');
 
   before(async () => {
@@ -38,7 +38,7 @@ describe('gatehouse/resource-server, packed', () => {
     expect(readdirSync(installed).sort()).to.deep.equal(files);
   });
 
-  it('the types of the packed library need no other types, with import and with require', async () => {
+  it('the types of the packed library need no types of other packages, with import and with require', async () => {
     const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
     const usual = ['--noEmit', '--strict', '--target', 'es2022', '--types', ''];
     const names = ['typed.ts', 'typed.mts', 'typed.cts'];
@@ -61,7 +61,7 @@ describe('gatehouse/resource-server, packed', () => {
     await run(process.execPath, [file], { cwd: project });
   });
 
-  describe('with the example of the guide', () => {
+  describe('the example program of the guide', () => {
     const on = startSeeded();
     let url: URL;
     let api: Program;

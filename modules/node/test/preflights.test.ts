@@ -96,7 +96,7 @@ describe('a CORS preflight', () => {
       const send = (method: string, path: string, headers: Record<string, string>) =>
         ask(new URL(path, url), { method, headers });
 
-      it('a preflight without credentials reaches CORS code after the guard', async () => {
+      it('a preflight without credentials passes the guard and reaches the CORS code of the API', async () => {
         const { status, headers } = await send('OPTIONS', '/cors', PREFLIGHT);
         expect(status).to.equal(204);
         expect(headers.get('access-control-allow-origin')).to.equal(PAGE);
@@ -108,7 +108,7 @@ describe('a CORS preflight', () => {
         expect(headers.get('www-authenticate')).to.equal('Bearer');
       });
 
-      it('a request that is no preflight needs a caller, whatever its headers are', async () => {
+      it('a request that is not a preflight needs a caller, whatever its headers are', async () => {
         const { origin } = PREFLIGHT;
         for (const [method, headers] of [
           ['POST', PREFLIGHT],
@@ -132,7 +132,7 @@ describe('a CORS preflight', () => {
       });
 
       if (name.startsWith('Express')) {
-        it('a refused right is answered with status, header and code but no stack trace', async () => {
+        it('a request without the required right gets status, header and error code, but no stack trace', async () => {
           const { status, headers, body, text } = await send('GET', '/stock', { authorization: `Bearer ${TOKEN}` });
           expect(status, text).to.equal(403);
           expect(headers.get('www-authenticate')).to.match(/insufficient_scope/);
@@ -142,7 +142,7 @@ describe('a CORS preflight', () => {
         });
       }
 
-      it('a call with a valid token finds its caller', async () => {
+      it('a request with a valid token reaches the handler together with its caller', async () => {
         const { status, text } = await send('POST', '/caller', {
           authorization: `Bearer ${TOKEN}`,
         });
@@ -175,7 +175,7 @@ describe('a CORS preflight', () => {
   });
 
   for (const name of ['Yoga 5', 'Apollo Server 5']) {
-    it(`${name} answers a preflight itself, before its caller is identified`, async () => {
+    it(`${name} answers a preflight itself, before its caller would be identified`, async () => {
       const schema = buildSchema('type Query { subject: String }');
       const url = await GRAPHQL_SERVERS[name]?.(schema, introspector);
       const { status, headers } = await ask(url as URL, { method: 'OPTIONS', headers: PREFLIGHT });
@@ -184,7 +184,7 @@ describe('a CORS preflight', () => {
     });
   }
 
-  it('the service is not asked about a preflight', async () => {
+  it('a preflight causes no request to Gatehouse', async () => {
     const url = await SERVERS.Koa?.(introspector);
     const before = service.asked.length;
     await ask(new URL('/cors', url), { method: 'OPTIONS', headers: PREFLIGHT });

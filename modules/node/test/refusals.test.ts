@@ -103,7 +103,7 @@ describe('the refusals of a protected API', () => {
     },
   );
 
-  it('refusals are the same for a fetch Request and for header names in any case', async () => {
+  it('a fetch Request, or header names in any letter case, get the same refusals', async () => {
     const url = 'https://api.example/graphql';
     const unknown = 'the access token or API key is unknown, expired or revoked';
     const requests: [ReceivedRequest, number, string, string?][] = [
@@ -142,7 +142,7 @@ describe('the refusals of a protected API', () => {
     }
   });
 
-  it('refusals refer to the metadata of the API, which name the service (RFC 9728)', () => {
+  it('refusals link to the metadata of the API, which names Gatehouse as its authorization server (RFC 9728)', () => {
     const issuer = 'https://auth.example';
     for (const [resource, path] of [
       ['http://api.example', ''],
@@ -293,7 +293,7 @@ describe('refusals by GraphQL servers', () => {
         });
       }
 
-      it('the GraphQL server answers a refusal that leaves no data with the status that the guide names', async () => {
+      it('if a refusal leaves no data, the GraphQL server answers with the status that the guide names', async () => {
         const { status, body } = await query(`Bearer ${VALID}`, {
           query: '{ subject mustReceive(warehouse: "wh_a") }',
         });

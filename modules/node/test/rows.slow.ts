@@ -19,7 +19,7 @@ const GUIDE = readFileSync(path.join(ROOT, 'docs/graphql-api.md'), 'utf8');
 /** The oldest supported compiler, and types of the packages that have none. */
 const PACKAGES = ['typescript@5.2.2', '@types/express@4.17.25', '@types/ws@8.18.1'];
 
-describe('the rows of the guide in old and new compilers', () => {
+describe('the code in the table of GraphQL servers, in old and new compilers', () => {
   const project = temporaryDirectory('rows');
   let oldest: string;
   let installed: string;
@@ -36,7 +36,7 @@ describe('the rows of the guide in old and new compilers', () => {
     await writeRows(project, ['express', 'sse', 'ws', 'yoga'], types);
   });
 
-  it('the programs contain what the guide says', () => {
+  it('the tested programs contain the code that the guide shows in its table', () => {
     const guide = GUIDE.replaceAll(/\s+/g, ' ');
     for (const [name, { guide: texts, code }] of Object.entries(ROWS)) {
       for (const text of texts) {
@@ -47,7 +47,7 @@ describe('the rows of the guide in old and new compilers', () => {
   });
 
   // `npm run check` compiles the servers of the other tests with the present compiler.
-  it('each row of the guide compiles in strict TypeScript 5.2', () => compile(oldest, project));
+  it('the code in each row of the table compiles in strict TypeScript 5.2', () => compile(oldest, project));
 
   it('the Express program of the guide compiles with the types of Express 4', async () => {
     const express4 = temporaryDirectory('rows-4');
@@ -61,7 +61,7 @@ describe('the rows of the guide in old and new compilers', () => {
     await compile(oldest, express4);
   });
 
-  it('the types need no framework, with the oldest way of resolving modules', async () => {
+  it('the types compile without any framework, with the oldest module resolution of TypeScript', async () => {
     const bare = temporaryDirectory('bare');
     mkdirSync(path.join(bare, 'node_modules'));
     const gatehouse = path.join(project, 'node_modules/gatehouse');

@@ -100,7 +100,7 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
     return { end };
   }
 
-  it('a GraphQL subscription ends when the user limits the client to other places', async () => {
+  it('a GraphQL subscription ends when the user limits the client to another organization', async () => {
     const url = await urlOf('sse');
     const { authorization } = await cachedCaller();
     const { end } = await subscribe(overEvents(url, authorization));

@@ -75,7 +75,7 @@ describe('the test vectors of Authorization headers', () => {
 });
 
 describe('headers as a plain object or as Node received them', () => {
-  it('only the header Authorization is read, in any case, not another one of the same length', () => {
+  it('only the Authorization header is read, in any letter case, and no other header of the same length', () => {
     const headers = { AUTHORIZATION: `Bearer ${TOKEN}`, 'Cache-Control': 'no-cache' };
     const rawHeaders = Object.entries(headers).flat();
     for (const received of [{ headers }, { headers: {}, rawHeaders }]) {
@@ -84,8 +84,8 @@ describe('headers as a plain object or as Node received them', () => {
   });
 });
 
-describe('the time after which a throttled API may ask again', () => {
-  it('a Retry-After that is no positive number of seconds is ignored', () => {
+describe('the time after which a throttled API may retry', () => {
+  it('a Retry-After that is not a positive number of seconds is ignored', () => {
     const asked = (value: string): unknown => {
       try {
         refuseOtherStatus({ status: 429, headers: { 'retry-after': value } });

@@ -133,7 +133,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
     });
   }
 
-  it('a cached user is the same after a thousand others were read, which leaves only the bytes of the user', async () => {
+  it('a cached user is unchanged after a thousand others were read, when the cache holds only the packed bytes', async () => {
     const { id, nord, hall } = await addPlace();
     const { database } = elsewhere;
     await database.query(

@@ -108,7 +108,7 @@ describe('forms that create a client or an API key', () => {
         expect(await listOwn(one)).to.have.length(1);
       });
 
-      it('a form sent twice for the last entry below the limit is not refused, and the next one is', async () => {
+      it('submitting the last allowed form twice causes no refusal, and the next form is refused', async () => {
         await person.submit(await person.get(path), fields);
         const form = await person.get(path);
         for (const { status } of [await person.submit(form, fields), await person.submit(form, fields)]) {
@@ -135,12 +135,12 @@ describe('forms that create a client or an API key', () => {
     });
   }
 
-  describe('what is the same for each form', () => {
+  describe('the rules for all of these forms', () => {
     const [one] = FORMS;
     const { path, fields, isValid } = one;
     before(signInBoth);
 
-    it('a form sent twice still shows the secret if the browser received only the second answer', async () => {
+    it('a form that was submitted twice still shows the secret if the browser received only the second answer', async () => {
       const form = await person.get(path);
       await person.submit(form, fields);
       const shown = await person.follow(await person.submit(form, fields));
@@ -148,7 +148,7 @@ describe('forms that create a client or an API key', () => {
       expect(await isValid(on.service, { id, secret: secretOn(shown) })).to.equal(true);
     });
 
-    it('a form sent again later creates nothing, and says that the secret was already shown', async () => {
+    it('a form that is submitted again later creates nothing, and says that the secret was already shown', async () => {
       const form = await person.get(path);
       expect(secretOn(await person.follow(await person.submit(form, fields)))).to.not.equal('');
       const ids = await listOwn(one);

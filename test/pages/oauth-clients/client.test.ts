@@ -44,7 +44,7 @@ describe('the page of an OAuth client', () => {
     return shownOn(shown).secret;
   }
 
-  it('only yes and no change whether a client always asks; a form without the choice changes nothing', async () => {
+  it('only the values yes and no change whether a client always asks for consent; any other form changes nothing', async () => {
     const asks = async () => (await stored())?.alwaysAsks;
     for (const [choice, expected] of [
       [{ always_ask: 'yes' }, true],
@@ -57,7 +57,7 @@ describe('the page of an OAuth client', () => {
     }
   });
 
-  it('an owner cannot undo that the operator has set a client to always ask, on an older page neither', async () => {
+  it('an owner cannot switch off “always ask” if the operator has set it, even from an older page', async () => {
     const asks = async () => (await stored())?.alwaysAsks;
     await on.service.clients.setAlwaysAsks(client.id, true, 'operator');
     expect(textOf((await owner.get(`${path}/settings`)).html)).to.include('Only they can change it.');
@@ -268,7 +268,7 @@ describe('the page of an OAuth client', () => {
     expect(await stored()).to.deep.include(present);
   });
 
-  it('a redirect URI that was removed meanwhile is not restored by an older form after a sign-in in between', async () => {
+  it('a redirect URI that was removed meanwhile is not restored by an older form that is sent after a sign-in', async () => {
     const gone = 'https://robbed.example/cb';
     await owner.send(`${path}/redirect-uris`, { redirect_uri: gone });
     const before = await owner.get(`${path}/settings`);
@@ -285,7 +285,7 @@ describe('the page of an OAuth client', () => {
     expect((await stored())?.redirectUris).to.deep.equal([REDIRECT_URI]);
   });
 
-  it('one of several parallel settings forms is saved, and the others show its change', async () => {
+  it('if several settings forms are sent in parallel, one is saved, and the others show its change', async () => {
     const page = await owner.get(`${path}/settings`);
     const answers = await Promise.all(['One', 'Two', 'Three'].map((name) => owner.submit(page, { name })));
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([303, 409, 409]);
@@ -293,7 +293,7 @@ describe('the page of an OAuth client', () => {
     expect(conflict && fieldOf(conflict, 'name')).to.equal((await stored())?.name);
   });
 
-  it('the settings of an operator-provisioned client keep its kind and redirect URIs, and show no fields for what it does not have', async () => {
+  it('settings of an operator-provisioned client keep its kind and URIs, and show only the fields that it has', async () => {
     const { accountId: ownerAccountId } = on.seeded.person;
     const robot = await addTestClient(on.service, 'Robot', { kind: 'machine', ownerAccountId });
     const native = { kind: 'public', isNative: true, redirectUris: ['com.example.app:/cb'] } as const;

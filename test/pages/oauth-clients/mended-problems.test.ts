@@ -60,7 +60,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
   const expectCounts = (open: number, mended: number) =>
     eventually(async () => expect(await counts()).to.deep.equal([open, mended]));
 
-  it('with a refused redirect URI closes once this URI is registered, and others stay open', async () => {
+  it('a problem with a refused redirect URI closes once this URI is registered, and others stay open', async () => {
     await authorize({ redirectUri: OTHER_URI });
     await authorize({ redirectUri: OTHER_URI });
     await authorize({ redirectUri: `${OTHER_URI}/` });
@@ -75,7 +75,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     expect(textOf((await owner.get(`${path}/problems`)).html)).to.include('It differs in a value of its query, or was');
   });
 
-  it('with a wrong secret closes once a secret is added, and opens again if the client sends a wrong one', async () => {
+  it('a problem with a wrong secret closes once a secret is added, and reopens if the client sends a wrong one', async () => {
     await wrongSecret();
     await expectCounts(1, 0);
     on.clock.advance(1);
@@ -87,7 +87,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     await expectCounts(1, 0);
   });
 
-  it('with the authentication of a client closes once the client is authenticated later', async () => {
+  it('a problem with the authentication of a client closes once the client authenticates successfully', async () => {
     // The first use after a pause is written at once.
     on.clock.advance(600);
     await exchangeCode(on.issuer, client, NO_CODE);
@@ -105,7 +105,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     await expectCounts(1, 2);
   });
 
-  it('of a public client that sent a secret stays open when a person connects the client', async () => {
+  it('a problem of a public client that sent a secret stays open when a user connects the client', async () => {
     const { public: publicClient } = on.clients;
     const groups = () => on.service.clientRequests.groups(publicClient.id);
     await exchangeCode(on.issuer, { ...publicClient, secret: WRONG_SECRET }, NO_CODE);
@@ -116,7 +116,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     expect(group).to.include({ error: 'invalid_client', isMended: false });
   });
 
-  it('with a suspended client closes once the client is resumed', async () => {
+  it('a problem with a suspended client closes once the client is resumed', async () => {
     await on.service.clients.suspend(client.id);
     await authorize();
     await exchangeCode(on.issuer, client, NO_CODE);
@@ -125,7 +125,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     await expectCounts(0, 2);
   });
 
-  it('with another cause stays open for 7 days', async () => {
+  it('a problem with another cause stays open for 7 days', async () => {
     await exchangeCode(on.issuer, client, NO_CODE, { scope: 'openid' });
     on.clock.advance(3_600);
     await exchangeCode(on.issuer, client, NO_CODE);
@@ -137,7 +137,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     await expectCounts(0, 0);
   });
 
-  it('is one group whichever code, redirect URI or method of authentication its requests had', async () => {
+  it('requests with the same problem are one group, whichever code, redirect URI or authentication method they had', async () => {
     await wrongSecret();
     await exchangeCode(on.issuer, { ...client, secret: WRONG_SECRET }, NO_CODE, {
       redirect_uri: OTHER_URI,

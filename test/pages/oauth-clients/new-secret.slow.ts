@@ -40,7 +40,7 @@ describeInBrowser('the page of a new secret', (visit) => {
     return types;
   }
 
-  it('the browser asks before the user leaves a secret that was not copied, and not afterwards', async () => {
+  it('the browser asks for confirmation before the user leaves a page with an uncopied secret, and not afterwards', async () => {
     const { page, problems } = await visit();
     const { page: second } = await visit();
     for (const [what, tab] of [['client', page] as const, ['key', second] as const]) {
@@ -79,11 +79,11 @@ describeInBrowser('the page of a new secret', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  describe('the programs', () => {
+  describe('the example programs on the page', () => {
     const shown = (page: Page) => page.getByRole('group', { name: /^The program for / });
     const connectUrl = (id: string) => `${on.issuer}${LIST}/${id}/connect`;
 
-    it('one program is shown at a time, chosen by click or arrow keys, without JavaScript as well', async () => {
+    it('one example program is shown at a time, chosen by click or arrow keys, even without JavaScript', async () => {
       const { id } = await owner.createClient('Tabs');
       for (const javaScript of [true, false]) {
         const { page } = await visit({ javaScript });
@@ -110,7 +110,7 @@ describeInBrowser('the page of a new secret', (visit) => {
       }
     });
 
-    it('a program is copied as it is shown', async () => {
+    it('the copy button copies an example program exactly as it is shown', async () => {
       const { page } = await visit();
       const { id } = await owner.createClient('Copied');
       await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);

@@ -23,7 +23,7 @@ describe('renewing an OAuth client on its page', () => {
     path = `${LIST}/${client.id}`;
   });
 
-  it('only the typed name of the client renews it, and shows one new secret; its people see a line, and not by whom', async () => {
+  it('renewing a client requires its typed name, and shows one new secret; its users see the renewal, but not by whom', async () => {
     const tokens = await partnerTokens(on.issuer, { ...on.seeded, person: on.seeded.other }).tokens(client);
     const { html } = await owner.get(`${path}/secrets`);
     expect(html).to.include(`href="${path}/renew"`);
@@ -90,7 +90,7 @@ describe('renewing an OAuth client on its page', () => {
     expect(since, 'connected after the renewal').to.include('connected').and.not.include('client_renewed');
   });
 
-  it('a form sent twice renews once, and shows the only secret if the browser received only the second answer', async () => {
+  it('a renewal form submitted twice renews once, and shows the secret if the browser got only the second answer', async () => {
     const own = await owner.createClient('Twice Sync');
     const page = await owner.get(`${LIST}/${own.id}/renew`);
     const clicks = await Promise.all([1, 2, 3].map(() => owner.submit(page, { confirm_name: 'Twice Sync' })));
@@ -106,7 +106,7 @@ describe('renewing an OAuth client on its page', () => {
 describeOn([postgresServer], 'renewing an OAuth client on its page, with all tokens in PostgreSQL', () => {
   const on = startSeeded({ on: 'postgres' });
 
-  it('while the new secret cannot be kept for its page, nothing is renewed', async () => {
+  it('if the new secret cannot be stored for its page, the client is not renewed', async () => {
     const owner = await signInOwner(on.service, on.seeded.person);
     const own = await owner.createClient('Unkept Sync');
     const { database } = on.service;

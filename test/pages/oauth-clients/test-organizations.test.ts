@@ -50,7 +50,7 @@ onPostgresAndRedis('the test organizations', (start) => {
   const asViewer = () => [[on.seeded.organization.id, 'viewer', [{ ...named(on.seeded.warehouse), rights: ['read'] }]]];
   const named = ({ id, name }: { id: string; name: string }) => ({ id, name });
 
-  it('the owner of a new client joins a test organization, and the first answer of the API has stock', async () => {
+  it('the owner of a new client joins a test organization, and the first answer of the API contains stock', async () => {
     const { person, owner, client, connect, change } = await newOwner();
     const page = await owner.get(connect);
     expect(textOf(page.html)).to.include('Northern Logistics').and.not.include('viewer Leave');
@@ -69,7 +69,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(await answer.text()).to.match(/Rotterdam.*Euro pallets.*"count":120/);
   });
 
-  it('joining gives the role viewer and the right to read each warehouse, leaving ends both, and both are recorded', async () => {
+  it('joining grants the role viewer and read access to each warehouse, leaving ends both, and both are recorded', async () => {
     const { person, owner, client, change } = await newOwner();
     const { id, name } = on.seeded.organization;
     const about = {
@@ -103,7 +103,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(textOf((await owner.get('/profile/activity')).html)).to.match(/Access removed .*Access given/);
   });
 
-  it('a viewer who joined and is made a member later can still only read', async () => {
+  it('a viewer who joined and is later made a member can still only read', async () => {
     const { person, owner, change } = await newOwner();
     const { accountId } = person;
     await owner.send(change('join'));
@@ -113,7 +113,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect((await owner.send(change('leave'))).status).to.equal(404);
   });
 
-  it('joining or leaving twice, also at once, changes and records it once', async () => {
+  it('joining or leaving twice, even in parallel, has one effect and one log entry', async () => {
     const { person, owner, change } = await newOwner();
     for (const to of ['join', 'leave'] as const) {
       const before = (await logOf(person)).length;
@@ -139,7 +139,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(await accessOf(person)).to.deep.equal([]);
   });
 
-  it('an organization that does not exist is not offered, and the others are', async () => {
+  it('a configured organization that does not exist is not offered, and the others are', async () => {
     const { owner, connect } = await newOwner();
     await apply({ ...api, testOrganizations: [`org_${'x'.repeat(16)}`, ...api.testOrganizations] });
     const { forms } = await owner.get(connect);
@@ -147,7 +147,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     await apply(api);
   });
 
-  it('other people cannot join through a client that they do not own', async () => {
+  it('users cannot join through a client that they do not own', async () => {
     const { change } = await newOwner();
     const stranger = await signedIn(on.service, on.seeded.other);
     expect((await stranger.send(change('join'))).status).to.equal(404);
@@ -155,7 +155,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(membership?.slice(0, 2)).to.deep.equal([on.seeded.elsewhere.id, 'owner']);
   });
 
-  it('a suspended client joins no organization, and a suspended account is signed out', async () => {
+  it('the owner of a suspended client cannot join an organization through it, and a suspended account is signed out', async () => {
     const { person, owner, client, connect, change } = await newOwner();
     await on.service.clients.suspend(client.id);
     expect(textOf((await owner.get(connect)).html)).to.not.include('Northern Logistics');
@@ -188,7 +188,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect((await accessOf(person))[0]?.[1]).to.equal('member');
   });
 
-  it('joining needs a recent sign-in, which the page asks for without losing the click', async () => {
+  it('joining requires a recent sign-in, after which the user continues without clicking again', async () => {
     const { person, owner, change } = await newOwner();
     on.clock.advance(3_600);
     const asked = await owner.follow(await owner.send(change('join')));

@@ -62,7 +62,7 @@ describe('an OAuth client that the operator transfers', () => {
     expect((await to.get(path)).html).to.not.include('former owner');
   });
 
-  it('a change of the former owner that is still running after the transfer changes nothing', async () => {
+  it('a change by the former owner that is in progress during the transfer has no effect', async () => {
     const { clients } = on.service;
     const original = { ...clients };
     const links = { homepage_url: 'https://thief.example/', support_url: '', privacy_url: '' };

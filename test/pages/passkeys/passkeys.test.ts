@@ -117,7 +117,7 @@ describe('passkeys', () => {
     expect(page.html).to.include(person.email).and.not.include(on.seeded.other.email);
   });
 
-  it('the form for the name of a passkey that was removed meanwhile gets a page, also after another sign-in', async () => {
+  it('renaming a passkey that was removed meanwhile gets an error page, even after signing in again', async () => {
     await addPasskey(on.issuer, person);
     const [passkey] = await passkeys();
     const page = await person.get(`${SECURITY}/passkeys/${passkey?.id}`);

@@ -36,7 +36,7 @@ describe('the page of a password link', () => {
     expect((await visitor.post('/forgot-password', { email: 'a@b.test' })).status).to.equal(404);
   });
 
-  it('a password link expires after a day, and then looks like an unknown link', async () => {
+  it('a password link expires after a day, and then gets the same answer as an unknown link', async () => {
     const path = await passwordLink(on.service, credentials, 'invitation');
     const form = await visitor.open(path);
     on.clock.advance(86_400);

@@ -150,7 +150,7 @@ describe('extending the browser session', () => {
     }
   });
 
-  it('an OAuth request to renew a session gets 400 and is pointed to the token endpoint', async () => {
+  it('an OAuth request to the endpoint that renews sessions gets 400, and the error names the token endpoint', async () => {
     const { confidential } = on.clients;
     const server = { cookie: undefined, origin: undefined, 'sec-fetch-site': undefined };
     const form = (text: string) => ({ body: new URLSearchParams(text) });

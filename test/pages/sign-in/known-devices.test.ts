@@ -23,7 +23,7 @@ import {
 describe('while attackers guess a password', () => {
   const on = startSeeded({ settings });
 
-  it('correct sign-ins at once are no failures: those beyond a short queue are asked to repeat in seconds', async () => {
+  it('parallel sign-ins with the right password are not failures; those beyond a short queue must retry in seconds', async () => {
     const { email, password } = await newPerson(on.service);
     const answers = await atOnce(on.service, 32, { email, password }, '192.0.2.10');
     const [refused, accepted] = [429, 303].map((status) => answers.filter((answer) => answer.status === status));
@@ -35,7 +35,7 @@ describe('while attackers guess a password', () => {
     expect(next.status).to.equal(303);
   });
 
-  it('many wrong passwords at once use up the limit exactly as one after another', () =>
+  it('many parallel wrong passwords use up the limit exactly like sequential ones', () =>
     expectLimitUsedUp(on.service, 50, ['192.0.2.11', '192.0.2.12']));
 
   it("attackers who guess a password from many addresses are blocked, but not the owner's known browser", async () => {
@@ -100,7 +100,7 @@ describe('while attackers guess a password', () => {
     expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429]);
   });
 
-  it('sign-ins refused by the limit of an address do not count for the account, and vice versa', async () => {
+  it('attempts refused because of their address do not count for the account, and vice versa', async () => {
     const person = await newPerson(on.service);
     // The service checks at most three attempts of one address, however many arrive.
     await guesses(on.service, person, Array<string>(6).fill('192.0.2.60'));
@@ -127,7 +127,7 @@ describe('while attackers guess a password', () => {
     expect(await guesses(on.service, person, [here])).to.deep.equal([429]);
   });
 
-  it('a known browser has a limit of its own, and beyond that the limits of an unknown browser', async () => {
+  it('a known browser has a limit of its own, and after that the limits of an unknown browser', async () => {
     const person = await newPerson(on.service);
     const own = createPerson(on.issuer);
     await attempt(own, person, '192.0.2.80');

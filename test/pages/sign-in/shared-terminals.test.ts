@@ -34,7 +34,7 @@ onPostgresAndRedis('a shared terminal', (start) => {
   const opens = async (person: Person, headers: Record<string, string>) =>
     (await person.get('/profile', headers)).status === 200;
 
-  it('a session there ends after 15 minutes without a request, any other after 12 hours', async () => {
+  it('a session on a shared terminal ends after 15 minutes without a request, any other session after 12 hours', async () => {
     const { person: there } = await signedIn(HERE);
     const { person: mapped } = await signedIn({ 'x-forwarded-for': '::ffff:10.1.2.3' });
     const { person: sixth } = await signedIn({ 'x-forwarded-for': '2001:db8::1' });
@@ -49,7 +49,7 @@ onPostgresAndRedis('a shared terminal', (start) => {
     expect(await opens(elsewhere, ELSEWHERE)).to.equal(true);
   });
 
-  it('the session cookie there ends with the browser, and the terminal is no known device', async () => {
+  it('on a shared terminal the session cookie ends with the browser, which does not become a known browser', async () => {
     const { person, answer } = await signedIn(HERE);
     expect(sessionCookie(answer))
       .to.include('httponly')
@@ -60,12 +60,12 @@ onPostgresAndRedis('a shared terminal', (start) => {
     expect(other.person.cookieNames).to.include('gate_device');
   });
 
-  it('an address that is no address is no shared terminal', async () => {
+  it('a client address that is not an IP address is not a shared terminal', async () => {
     const { answer } = await signedIn({ 'x-forwarded-for': 'unknown' });
     expect(sessionCookie(answer)).to.match(/expires/i);
   });
 
-  it('a reload applies to an open session from its next request on', async () => {
+  it('a changed list of shared terminals applies to an open session from its next request', async () => {
     found = { sessions: { sharedTerminals: ['203.0.113.0/24'] } };
     const { person } = await signedIn(ELSEWHERE);
     await on.service.reload();
@@ -106,7 +106,7 @@ onPostgresAndRedis('a shared terminal', (start) => {
     }
   });
 
-  it('after a sign-out on a shared terminal the next user sees no draft, notice, email address or waiting app of the previous one', async () => {
+  it('after a sign-out on a shared terminal the next user sees no draft, notice, address or pending app of the previous one', async () => {
     const person = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, on.clients.confidential);
     await person.open(url);
@@ -135,7 +135,7 @@ onPostgresAndRedis('a shared terminal', (start) => {
     }
   });
 
-  it('a forgotten computer keeps no cookie that says who used it', async () => {
+  it('after a user signs out and forgets the computer, no cookie says who used it', async () => {
     const { person } = await signedIn(ELSEWHERE);
     await person.submit(await person.get('/logout'), {});
     expect(person.cookieNames).to.include('gate_device');
@@ -146,7 +146,7 @@ onPostgresAndRedis('a shared terminal', (start) => {
     expect((await person.follow(gone)).html).to.include(said('signed-out.forgotten'));
   });
 
-  it('names that are no cookie of ours are left alone, whatever they are', async () => {
+  it('forgetting a computer leaves cookies of other services alone, whatever their names are', async () => {
     const person = createPerson(on.issuer);
     const form = await person.get('/logout');
     const cookie = `${person.cookieHeader('/logout')}; gate_=1; gate_x%00=2; ;;=; shop=3; gate_"=4`;
@@ -156,11 +156,11 @@ onPostgresAndRedis('a shared terminal', (start) => {
   });
 });
 
-describe('a provider at a shared terminal', () => {
+describe('signing in with a provider on a shared terminal', () => {
   const sharedTerminals = ['127.0.0.0/8', '::1/128'];
   const on = startWithUpstream({ passwords: false, settings: { sessions: { sharedTerminals } } });
 
-  it('asks every time who signs in, also if the session ended without a sign-out, and leaves no lasting cookie', async () => {
+  it('the provider asks every time who signs in, even after an expired session, and no lasting cookie is left', async () => {
     const person = on.traveller();
     on.upstream.account = GRACE;
     const page = await person.get('/login');

@@ -40,7 +40,7 @@ describe('the sign-in page', () => {
     expect(again.location?.href).to.equal(`${on.issuer}/profile/security`);
   });
 
-  it('after the sign-in any other target redirects to the profile (an open redirect helps phishing)', async () => {
+  it('after the sign-in any other target is replaced by the profile, because an open redirect helps phishing', async () => {
     const { email, password } = on.seeded.person;
     const signedIn = createPerson(on.issuer);
     await signedIn.signIn(on.seeded.person);
@@ -56,14 +56,14 @@ describe('the sign-in page', () => {
     expect(twice.location?.href).to.equal(`${on.issuer}/profile`);
   });
 
-  it('the email field takes any address: one of type email refuses some and changes the spelling of others', async () => {
+  it('the email field is not of type email, because browsers refuse or change some addresses in such a field', async () => {
     const { html } = await createPerson(on.issuer).get('/login');
     expect(html)
       .to.match(/<input id="email"/)
       .and.not.match(/type="email"/);
   });
 
-  it('what is kept of a failed sign-in is not taken for the email address of the sign-in form', async () => {
+  it('the stored result of a failed sign-in cannot be opened as a draft of the sign-in form', async () => {
     const { host, port } = new URL(on.issuer);
     const person = createPerson(on.issuer);
     const page = await person.get('/login');
