@@ -75,7 +75,7 @@ export function loadForCommand({
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
-  const lacksDatabase = problems.some(({ path }) => path === 'storage.database_url');
+  const lacksDatabase = problems.every(({ path }) => path === 'storage.database_url');
   // An invalid URL has the same path, but names a database.
   if (lacksDatabase && !unknown.has('storage.database_url')) throw new NoDatabaseNamed(problems);
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');

@@ -75,5 +75,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
       const { error } = await valueFrom(operatorWith({ GATEHOUSE_CONFIG }), words, { exitCode: 2 });
       expect(error.problems.map((one: { path: string }) => one.path)).to.deep.equal(['storage.database_url']);
     }
+    const misspelled = fileWith('{storage: {data_directory: off}, log: {levle: warn}}', 'misspelled.yaml');
+    await valueFrom(operatorWith({ GATEHOUSE_CONFIG: misspelled }), ['accounts', 'list'], { exitCode: 3 });
   });
 });
