@@ -143,7 +143,7 @@ const redisUnknown = (): Refusal =>
   new Refusal(
     'redis_unknown',
     'The service has or may have a Redis, which this command was not told: it does not know where the tokens are.',
-    'Set REDIS_URL to that of the service; if it has none, correct the settings file and start a node. ' +
+    'Set REDIS_URL to that of the service; if it has none, correct the settings file and start a node (an hour after the last node with a Redis). ' +
       '`revoke --account` and `revoke --client` work without it.',
   );
 
