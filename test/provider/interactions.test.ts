@@ -200,31 +200,32 @@ describe('interactions', () => {
     expect(await on.service.connections.find(accountId, id)).to.equal(undefined);
   });
 
-  it('neither Approve nor Deny uses a redirect URI that was removed while the consent page was open', async () => {
-    const person = await signInAs(on.seeded.person);
-    const removed = 'https://removed.example/callback';
-    const redirectUris = [removed, REDIRECT_URI];
-    const client = await addTestClient(on.service, 'Two Doors', { redirectUris });
-    const url = authorizationUrl(on.issuer, client);
-    const clicked: Page[] = [];
-    const open: Page[] = [];
-    for (const decision of ['approve', 'deny']) {
-      open.push(await person.open(url));
-      clicked.push(await person.submit(await person.open(url), { decision }));
-    }
-    await on.service.clients.edit(client.id, { name: 'Two Doors', redirectUris: [REDIRECT_URI] });
-    const [first, second] = open as [Page, Page];
-    clicked.push(
-      await person.submit(first, { decision: 'approve' }),
-      await person.submit(second, { decision: 'deny' }),
-    );
-    for (const click of clicked) {
-      const sent = await person.follow(click);
-      expect(sent.location).to.equal(undefined);
-      expect(sent.status).to.equal(400);
-      expect(sent.html).to.include('This app’s return address is not registered');
-    }
-  });
+  for (const removed of ['https://removed.example/callback', `${REDIRECT_URI}-removed`]) {
+    it(`neither Approve nor Deny uses ${removed}, which was removed while the consent page was open`, async () => {
+      const person = await signInAs(on.seeded.person);
+      const redirectUris = [removed, REDIRECT_URI];
+      const client = await addTestClient(on.service, 'Two Doors', { redirectUris });
+      const url = authorizationUrl(on.issuer, client);
+      const clicked: Page[] = [];
+      const open: Page[] = [];
+      for (const decision of ['approve', 'deny']) {
+        open.push(await person.open(url));
+        clicked.push(await person.submit(await person.open(url), { decision }));
+      }
+      await on.service.clients.edit(client.id, { name: 'Two Doors', redirectUris: [REDIRECT_URI] });
+      const [first, second] = open as [Page, Page];
+      clicked.push(
+        await person.submit(first, { decision: 'approve' }),
+        await person.submit(second, { decision: 'deny' }),
+      );
+      for (const click of clicked) {
+        const sent = await person.follow(click);
+        expect(sent.location).to.equal(undefined);
+        expect(sent.status).to.equal(400);
+        expect(sent.html).to.include('This app’s return address is not registered');
+      }
+    });
+  }
 
   it('requests with the cookie of a session that was signed out elsewhere do not prolong its stored record', async () => {
     const { database, sessionList, store } = on.service;
