@@ -56,8 +56,8 @@ function instructions({ gatehouse, provisions, partner, api }: Sandbox): string 
      -d '{"query":"{ caller { method } organizations { name warehouses { name rights } } }"}' \\
      ${api.url.href}
 
-4. Connect an app of your own: ${issuer}/profile/oauth-clients/new has programs to
-   copy that query the same API.
+4. Connect an app of your own: create a client at ${issuer}/profile/oauth-clients/new.
+   Its page Connect has programs to copy that query the same API.
 
 Ctrl-C stops all three and deletes their data.
 `;
