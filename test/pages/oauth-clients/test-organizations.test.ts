@@ -56,6 +56,8 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(textOf(page.html)).to.include('Northern Logistics').and.not.include('viewer Leave');
     const form = page.forms.find(({ action }) => action.includes('/join/'));
     expect(form?.action).to.equal(change('join'));
+    // A user who has confirmed the action at a provider returns to its path.
+    expect((await owner.get(change('join'))).location?.pathname).to.equal(connect);
     const joined = await owner.follow(await owner.send(form?.action ?? ''));
     expect(textOf(joined.html)).to.include('You are now a viewer in Northern Logistics .');
     expect(joined.forms.some(({ action }) => action.includes('/leave/'))).to.equal(true);
