@@ -58,7 +58,8 @@ export function apiKeyLimitPage(parts: {
     admit: [requireOwnKey],
     isForEverybody: false,
     async read(form, ctx) {
-      return { limit: typedLimit(form, await access.accessOf({ accountId: accountOf(ctx).id }), clock()) };
+      const all = await access.accessOf({ accountId: accountOf(ctx).id });
+      return { limit: typedLimit(form, all, clock(), ownKeys.get(ctx)) };
     },
     stored: () => ({ limit: undefined }),
     async draw(ctx, typed, said) {

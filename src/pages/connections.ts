@@ -141,7 +141,7 @@ export function connectionsPage(parts: {
       const all = await access.accessOf({ accountId: accountOf(ctx).id });
       const added = form.get(ADDED_FIELD);
       const { limit } = ownConnections.get(ctx);
-      return { limit: added === null ? typedLimit(form, all, clock()) : withPlace(limit, added, all) };
+      return { limit: added === null ? typedLimit(form, all, clock(), limit) : withPlace(limit, added, all) };
     },
     stored: () => ({}),
     async draw(ctx, typed, said) {

@@ -4,7 +4,7 @@ import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, introspect, refresh } from '../support/oauth.ts';
 import type { Fields } from '../support/person.ts';
-import { apiKeyOf } from '../support/seed.ts';
+import { addPerson, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { said, textOf } from './client-owner.ts';
@@ -94,6 +94,34 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     const sent = again.forms.flatMap(({ values }) => values);
     expect(sent).to.deep.include(['limit_places', 'chosen']);
     expect(sent.filter(([name]) => name === 'place')).to.deep.equal([['place', on.seeded.warehouse.id]]);
+  });
+
+  it('a form keeps the places of the limit that the user cannot choose at this time, even if these are all', async () => {
+    const { elsewhere } = on.seeded;
+    const alone = await addPerson(on.service, 'Alba Alone');
+    const browser = await signedIn(on.service, alone);
+    const { memberships, connections } = on.service;
+    const approve = async (limit: Fields) =>
+      browser.follow(await browser.submit(await browser.open(authorization()), { decision: 'approve', ...limit }));
+    await memberships.setRole(alone, elsewhere.id, 'admin');
+    await approve({ limit_places: 'chosen', place: [elsewhere.id] });
+    const key = await apiKeyOf(on.service, alone);
+    await browser.fillIn(`${API_KEYS}/${key.id}/limit`, { limit_places: 'chosen', place: [elsewhere.id] });
+    const expectKept = async () => {
+      expect((await connections.find(alone.accountId, client().id))?.limit.places).to.deep.equal([elsewhere.id]);
+      expect((await on.service.apiKeys.find(alone.accountId, key.id))?.places).to.deep.equal([elsewhere.id]);
+    };
+    await memberships.remove(alone, elsewhere.id);
+    // First without any organization, then with another one.
+    for (const role of [undefined, 'viewer'] as const) {
+      if (role) await memberships.setRole(alone, on.seeded.organization.id, role);
+      expect((await approve({})).location, role).to.be.an('URL');
+      for (const path of [connection(), `${API_KEYS}/${key.id}/limit`]) {
+        const page = await browser.open(path);
+        expect((await browser.submit(page, { limit_rights: 'read' })).status, path).to.equal(303);
+      }
+      await expectKept();
+    }
   });
 
   it('a connection with an end date ends after that day, with all its tokens, as if the user had disconnected it', async () => {
@@ -281,15 +309,6 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(textOf(again.html)).to.include(said('consent.limit-changed'));
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.include('Elsewhere Storage viewer:');
-  });
-
-  it('the limit of a connection does not apply to tests of the client', async () => {
-    await approveWith({ limit_rights: 'read' });
-    const { access } = on.service;
-    const reached = await access.accessThrough(on.seeded.person.accountId, {
-      clientId: client().id,
-    });
-    expect(reached.map(({ role }) => role)).to.deep.equal(['admin', 'member']);
   });
 
   it('the access limit of an API key is chosen when the key is created, and can be changed later', async () => {

@@ -87,19 +87,22 @@ export function limitFields(
  * Reads the limit from a sent form.
  *
  * @param organizations those that the user can choose now, which may be fewer than the page has offered
+ * @param stored its places that the user cannot choose now stay in a limit to some places
  * @returns undefined for a form without limit fields; an invalid limit has a `problem`
  */
 export function typedLimit(
   form: URLSearchParams,
   organizations: readonly Organization[],
   now: number,
+  stored?: AccessLimit,
 ): TypedLimit | undefined {
   const where = form.get(PLACES_FIELD);
   if (where === null) return undefined;
   const offered = new Set(placesIn(organizations));
   const sent = [...new Set(form.getAll(PLACE_FIELD))];
   const ticked = sent.filter((id) => offered.has(id));
-  const places = where === 'chosen' ? ticked : null;
+  const notOffered = (stored?.places ?? []).filter((id) => !offered.has(id));
+  const places = where === 'chosen' ? [...ticked, ...notOffered] : null;
   const lastDay = form.get(LAST_DAY_FIELD) ?? '';
   const until = endOf(lastDay, now);
   const problem =
