@@ -51,7 +51,7 @@ storage: {auto_migrate: false}
 tokens: {refresh_token: 3650d}
 `;
 
-/** Thrown if the settings of a command name no database, and so no deployment. */
+/** Thrown if the settings of a command name no database, and so no deployment, and have no other problem. */
 export class NoDatabaseNamed extends ConfigurationProblems {}
 
 /**
@@ -75,9 +75,9 @@ export function loadForCommand({
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
-  const lacksDatabase = problems.every(({ path }) => path === 'storage.database_url');
+  const lacksOnlyDatabase = problems.every(({ path }) => path === 'storage.database_url');
   // An invalid URL has the same path, but names a database.
-  if (lacksDatabase && !unknown.has('storage.database_url')) throw new NoDatabaseNamed(problems);
+  if (lacksOnlyDatabase && !unknown.has('storage.database_url')) throw new NoDatabaseNamed(problems);
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
   // If only values of variables are refused, the file is not the cause, so report the variables.
   const isOfVariable = ({ path }: ConfigurationProblem) => / \(from [A-Z_]+\)$/.test(path);

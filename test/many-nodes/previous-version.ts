@@ -1,6 +1,6 @@
 /**
- * The version from which the upgrade tests start, and to which they return: the newest released one. Before 1.0.0 is
- * released there is none, so it is this checkout.
+ * The version from which the upgrade tests start, and to which they return: the newest released one, which may be that
+ * of this checkout.
  */
 import { createRequire } from 'node:module';
 import path from 'node:path';

@@ -124,6 +124,22 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     }
   });
 
+  it('a user who loses the only organization before sending the form can still approve, without any access', async () => {
+    const { elsewhere } = on.seeded;
+    const alone = await addPerson(on.service, 'Lena Lost');
+    const browser = await signedIn(on.service, alone);
+    await on.service.memberships.setRole(alone, elsewhere.id, 'admin');
+    const page = await browser.open(authorization());
+    await on.service.memberships.remove(alone, elsewhere.id);
+    const chosen = { decision: 'approve', limit_places: 'chosen', place: [elsewhere.id] };
+    const again = await browser.follow(await browser.submit(page, chosen));
+    expect(textOf(again.html)).to.include(said('limit.lost'));
+    const approved = await browser.follow(await browser.submit(again, { decision: 'approve' }));
+    expect(approved.location).to.be.an('URL');
+    const connection = await on.service.connections.find(alone.accountId, client().id);
+    expect(connection?.limit.places).to.deep.equal([]);
+  });
+
   it('a connection with an end date ends after that day, with all its tokens, as if the user had disconnected it', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     const tokens = await connect();

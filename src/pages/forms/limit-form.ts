@@ -87,7 +87,7 @@ export function limitFields(
  * Reads the limit from a sent form.
  *
  * @param organizations those that the user can choose now, which may be fewer than the page has offered
- * @param stored its places that the user cannot choose now stay in a limit to some places
+ * @param stored its places that the user cannot choose now stay, unless the form chooses everything
  * @returns undefined for a form without limit fields; an invalid limit has a `problem`
  */
 export function typedLimit(
@@ -107,7 +107,8 @@ export function typedLimit(
   const until = endOf(lastDay, now);
   const problem =
     (ticked.length < sent.length && LOST) ||
-    (places?.length === 0 && NOTHING_CHOSEN) ||
+    // Without any organization, the form has nothing to choose.
+    (places?.length === 0 && organizations.length > 0 && NOTHING_CHOSEN) ||
     (places === null && ticked.length > 0 && BOTH_CHOSEN) ||
     (until === undefined && NO_DAY);
   const drawnFrom = form.get('drawn_from') ?? undefined;

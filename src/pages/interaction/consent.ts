@@ -140,7 +140,9 @@ export function createConsentSteps(parts: {
       if (page?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
       // Use the current choices, because a hidden field with all choices of the page could be too large for a form.
       const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
-      const chosen = typedLimit(form, allowed, clock(), limitFrom(page.limit));
+      const limit = limitFrom(page.limit);
+      const shown = interaction.askedBefore && chosenBefore(interaction.askedBefore, limit);
+      const chosen = typedLimit(form, allowed, clock(), shown ?? limit);
       if (chosen?.problem !== undefined) {
         ctx.status = 422;
         return this.show(ctx, interaction, chosen);
