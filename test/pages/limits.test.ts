@@ -161,6 +161,25 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(revived.body.error).to.equal('invalid_grant');
   });
 
+  it('on the last day of a connection, its forms keep this day, and a browser can send them', async () => {
+    await approveWith({ limit_last_day: dayAfter(1) });
+    await connect();
+    const until = (await on.service.connections.find(person.accountId, client().id))?.limit.until;
+    const today = dayAfter(1);
+    on.clock.advance(86_400);
+    person = await signedIn(on.service, on.seeded.person);
+    for (const path of [authorization(), connection()]) {
+      const page = await person.open(path);
+      expect(page.html).to.include(`value="${today}" min="${today}"`);
+      const more = path === connection() ? {} : { decision: 'approve' };
+      expect((await person.submit(page, { limit_rights: 'read', ...more })).status, `${path}`).to.equal(303);
+    }
+    const kept = (await on.service.connections.find(person.accountId, client().id))?.limit;
+    expect(kept).to.deep.include({ until });
+    const late = await person.submit(await person.open(connection()), { limit_last_day: dayAfter(-1) });
+    expect(late.status).to.equal(422);
+  });
+
   it('the end of a connection after its end date is recorded in the activity of its user', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     on.clock.advance(2 * 86_400);

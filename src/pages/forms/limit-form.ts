@@ -76,8 +76,9 @@ export function limitFields(
     /** The dates have the format of `<input type="date">`. */
     lastDay: hasEnd
       ? {
-          value: limit.lastDay ?? (limit.until ? dayOf(limit.until.getTime() - DAY_MS) : ''),
-          min: dayOf(now + DAY_MS),
+          value: limit.lastDay ?? (limit.until ? lastDayOf(limit.until) : ''),
+          // The last day of a limit may be today.
+          min: dayOf(Math.min(now + DAY_MS, limit.until ? limit.until.getTime() - DAY_MS : Number.POSITIVE_INFINITY)),
         }
       : undefined,
   };
@@ -94,7 +95,7 @@ export function typedLimit(
   form: URLSearchParams,
   organizations: readonly Organization[],
   now: number,
-  stored?: AccessLimit,
+  stored?: Parameters<typeof markOf>[0],
 ): TypedLimit | undefined {
   const where = form.get(PLACES_FIELD);
   if (where === null) return undefined;
@@ -104,7 +105,7 @@ export function typedLimit(
   const notOffered = (stored?.places ?? []).filter((id) => !offered.has(id));
   const places = where === 'chosen' ? [...ticked, ...notOffered] : null;
   const lastDay = form.get(LAST_DAY_FIELD) ?? '';
-  const until = endOf(lastDay, now);
+  const until = endOf(lastDay, now, stored?.until);
   const problem =
     (ticked.length < sent.length && LOST) ||
     // Without any organization, the form has nothing to choose.
@@ -116,9 +117,10 @@ export function typedLimit(
   return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;
 }
 
-/** Returns null for an empty field, and undefined for an invalid day. */
-function endOf(lastDay: string, now: number): Date | null | undefined {
+/** Returns null for an empty field, and undefined for an invalid day. The stored day is valid until it has passed. */
+function endOf(lastDay: string, now: number, stored: Date | null = null): Date | null | undefined {
   if (lastDay === '') return null;
+  if (stored && stored.getTime() > now && lastDay === lastDayOf(stored)) return stored;
   const start = /^\d{4}-\d\d-\d\d$/.test(lastDay) ? Date.parse(lastDay) : Number.NaN;
   const isAllowed = start > now && start < now + MAX_YEARS * 365 * DAY_MS;
   // Compare the day, because `Date` turns 31 February into a day in March.
@@ -126,6 +128,7 @@ function endOf(lastDay: string, now: number): Date | null | undefined {
 }
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+const lastDayOf = (until: Date): string => dayOf(until.getTime() - DAY_MS);
 
 /**
  * Creates the check of a form for a limit. It refuses a form if another tab has changed the limit since the form was
