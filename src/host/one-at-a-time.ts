@@ -37,13 +37,14 @@ export function oneAtATime(handler: RequestListener) {
     },
 
     /**
-     * Calls `work`, which ends a connection after invalid input, unless an answer is pending: the client would take the
-     * text of `work` as a part of it. Then the connection ends after that answer.
+     * Calls `work`, which ends a connection after invalid input, unless an answer is not sent yet: the client would take
+     * the text of `work` as a part of it. Then the connection ends after that answer.
      */
     afterAnswers(socket: Socket, work: () => void): void {
-      const pending = pendingOn(socket);
-      if (pending?.req.complete) endAfter(pending, socket);
-      else if (pending?.headersSent) socket.destroy();
+      const answer = answers.get(socket);
+      if (!answer || answer.destroyed || answer.writableFinished) work();
+      else if (answer.req.complete || answer.writableEnded) endAfter(answer, socket);
+      else if (answer.headersSent) socket.destroy();
       else work();
     },
   };
