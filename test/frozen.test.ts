@@ -28,6 +28,7 @@ import type { Fields, Page, Person } from './support/person.ts';
 import { previousRelease } from './support/previous-release.ts';
 import { rawRequest } from './support/raw-request.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
+import { apiKeyOf } from './support/seed.ts';
 import { startsOn } from './support/service.ts';
 
 const KEEP = 'Old and new nodes exchange this, and it is stored: keep it. If you only added, run `npm run frozen`';
@@ -292,8 +293,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
   it('the JSON keys that operator commands print do not change', async () => {
     const { person: holder, clients, organization } = on.seeded;
     await partnerTokens(on.service.issuer, on.seeded).tokens(clients.confidential);
-    const by = { address: '203.0.113.7', browser: '' };
-    await on.service.apiKeys.add({ accountId: holder.accountId, name: 'Script', expiresInDays: 30 }, by);
+    await apiKeyOf(on.service, holder);
     const lists = ['accounts', 'organizations', 'warehouses', 'memberships', 'clients', 'connections', 'api-keys'];
     for (const words of [
       ...lists.map((one) => (['memberships', 'connections'].includes(one) ? `${one} list ACCOUNT` : `${one} list`)),

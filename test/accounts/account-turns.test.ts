@@ -28,8 +28,6 @@ const LOCKS = [
 describeOn([postgresServer, redisServer], 'parallel requests of one user', () => {
   const on = startSeeded({ on: 'postgres+redis' });
   let holder: pg.Client;
-  /** A separate connection for observations: within the holder's transaction, pg_stat_activity shows no changes. */
-  let observer: pg.Client;
   let ada: Member;
   let grace: SignedInPerson;
 
@@ -39,10 +37,10 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
   });
   beforeEach('connect to the database', async () => {
     const { databaseUrl: connectionString } = on.service.settings.storage;
-    [holder, observer] = [new pg.Client({ connectionString }), new pg.Client({ connectionString })];
-    await Promise.all([holder.connect(), observer.connect()]);
+    holder = new pg.Client({ connectionString });
+    await holder.connect();
   });
-  afterEach(() => Promise.all([holder.end(), observer.end()]));
+  afterEach(() => holder.end());
 
   async function lockEverythingOf({ accountId }: SeededPerson): Promise<void> {
     await holder.query('BEGIN');
@@ -51,12 +49,12 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
 
   /** Counts connections that wait for a row lock, except the one that writes last-used times. */
   async function blockedConnections(): Promise<number> {
-    const { rowCount } = await observer.query(
+    const waiting = await on.service.database.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database()
         AND wait_event_type = 'Lock' AND application_name = 'gatehouse'
         AND query NOT LIKE '%used.at%'`,
     );
-    return rowCount ?? 0;
+    return waiting.length;
   }
 
   /** Sends all requests. @returns the statuses received so far, and a promise of all pages. */

@@ -27,6 +27,12 @@ import { eventually } from '../support/eventually.ts';
 import { createMemberships } from '../support/memberships.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
+interface Locked<Result> {
+  readonly waiting?: number;
+  readonly next?: () => Promise<Result>[];
+  readonly last?: (tx: Queries) => Promise<unknown>;
+}
+
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 
 /** Returns the outcomes in alphabetical order. */
@@ -61,16 +67,19 @@ onPostgres('concurrent changes', (open) => {
    * Begins work in a transaction with a lock, which ends only when all of the work waits, or as much as `waiting` says.
    *
    * @param lock returns what the work waits for
+   * @param next begins more work, once the first work waits
    * @param last is what the transaction does before it ends
    */
   async function whileLocked<Result>(
     lock: (tx: Queries) => Promise<unknown>,
     begin: () => Promise<Result>[],
-    { waiting, last }: { readonly waiting?: number; readonly last?: (tx: Queries) => Promise<unknown> } = {},
+    { waiting, next = () => [], last }: Locked<Result> = {},
   ): Promise<Result[]> {
     const { works } = await database.transaction(async (tx) => {
       await lock(tx);
       const works = begin();
+      await eventually(() => expectWaiting(waiting ?? works.length));
+      works.push(...next());
       await eventually(() => expectWaiting(waiting ?? works.length));
       await last?.(tx);
       return { works };
@@ -164,15 +173,9 @@ onPostgres('concurrent changes', (open) => {
     const engine = createChanges(parts);
     const line = { type: 'account', id, asOf: row?.asOf, identity, set: { name: 'Ada' } } as const;
     const apply = () => engine.transaction((tx, now) => engine.make(tx, now, [line]));
-    const { works } = await database.transaction(async (tx) => {
-      await tx.query('LOCK TABLE account_identities IN SHARE MODE');
-      const removed = createAccounts(otherNode()).unlink(id, issuer, async () => {});
-      await eventually(() => expectWaiting(1));
-      const works = [removed, apply()];
-      await eventually(() => expectWaiting(2));
-      return { works };
-    });
-    await Promise.all(works);
+    const unlink = () => createAccounts(otherNode()).unlink(id, issuer, async () => {});
+    const lock = (tx: Queries) => tx.query('LOCK TABLE account_identities IN SHARE MODE');
+    await whileLocked<unknown>(lock, () => [unlink()], { next: () => [apply()] });
     expect(await database.query('SELECT FROM account_identities')).to.have.length(0);
   });
 
@@ -329,22 +332,19 @@ onPostgres('concurrent changes', (open) => {
       $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$`);
     await database.query(`CREATE TRIGGER wait_here AFTER DELETE ON organizations
       FOR EACH ROW EXECUTE FUNCTION wait_here()`);
-    const { works } = await database.transaction(async (tx) => {
-      await tx.query('SELECT pg_advisory_xact_lock(1)');
-      const works = [refusalOf(organizations.remove('organization', id))];
-      await eventually(() => expectWaiting(1));
-      const tests = createTestOrganizations({
-        ...parts,
-        engine: createChanges(parts),
-        access: createAccess(parts),
-        ids: [id],
-      });
-      works.push(refusalOf(tests.change('join', [accountId, id], async () => {})));
-      works.push(refusalOf(createOrganizations(parts).edit('organization', id, { name: 'Sør' })));
-      await eventually(() => expectWaiting(3));
-      return { works };
-    });
-    const outcomes = await Promise.all(works).finally(() => database.query('DROP FUNCTION wait_here CASCADE'));
+    const [engine, access] = [createChanges(parts), createAccess(parts)];
+    const tests = createTestOrganizations({ ...parts, engine, access, ids: [id] });
+    const locked = whileLocked(
+      (tx) => tx.query('SELECT pg_advisory_xact_lock(1)'),
+      () => [refusalOf(organizations.remove('organization', id))],
+      {
+        next: () => [
+          refusalOf(tests.change('join', [accountId, id], async () => {})),
+          refusalOf(createOrganizations(parts).edit('organization', id, { name: 'Sør' })),
+        ],
+      },
+    );
+    const outcomes = await locked.finally(() => database.query('DROP FUNCTION wait_here CASCADE'));
     expect(outcomes).to.deep.equal(['accepted', 'accepted', 'organization_unknown']);
     expect(await database.query('SELECT FROM organization_memberships')).to.deep.equal([]);
   });

@@ -143,11 +143,8 @@ describe('recent problems of a client', () => {
   });
 
   it('a late problem of the previous minute does not reset the limit of the present minute', async () => {
-    let release = () => {};
-    const late = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    let wait: Promise<void> | undefined = late;
+    const late = Promise.withResolvers<void>();
+    let wait: Promise<void> | undefined = late.promise;
     const find = async (id: string) => {
       await wait;
       return registry.find(id);
@@ -162,7 +159,7 @@ describe('recent problems of a client', () => {
     };
     await fill('first');
     await registry.find(client.id);
-    release();
+    late.resolve();
     await slow.groups(client.id);
     await fill('second');
     await slow.close();
@@ -171,13 +168,10 @@ describe('recent problems of a client', () => {
 
   it('at most 2,000 look-ups of made-up client ids wait at the same time', async () => {
     let asked = 0;
-    let release = () => {};
-    const waiting = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const waiting = Promise.withResolvers<void>();
     const find = async () => {
       asked += 1;
-      await waiting;
+      await waiting.promise;
       return undefined;
     };
     const slow = createClientRequests({ ...parts, clients: { find } });
@@ -185,7 +179,7 @@ describe('recent problems of a client', () => {
       slow.record(problem('req', { clientId: `gate_ci_${String(number).padStart(22, '0')}` }));
     }
     expect(asked).to.equal(2_000);
-    release();
+    waiting.resolve();
     await slow.close();
   });
 

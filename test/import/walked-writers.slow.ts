@@ -7,6 +7,7 @@ import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { introspect } from '../support/oauth.ts';
 import { repeated } from '../support/repetitions.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
+import { apiKeyOf } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { type Deployment, startsOn, type TestService } from '../support/service.ts';
 import { fileOf, type Line, line } from './import-file.ts';
@@ -198,8 +199,7 @@ class Walk {
       const account = await this.#idOf('accounts', person);
       if (account === undefined || organization === undefined) continue;
       if (!this.#keys.has(account)) {
-        const draft = { accountId: account, name: 'Walk', expiresInDays: 30 };
-        const added = await service.apiKeys.add(draft, { address: '127.0.0.1', browser: '' }).catch(() => undefined);
+        const added = await apiKeyOf(service, { accountId: account }).catch(() => undefined);
         if (added === undefined) continue;
         this.#keys.set(account, added.value);
       }

@@ -8,7 +8,7 @@ import type { Change } from '../../src/changes/change.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { rowsIn } from '../support/databases.ts';
+import { refuseChanges, rowsIn, untilOneWaits } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect } from '../support/oauth.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -68,13 +68,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     return session;
   }
   /** Counts the sessions of this database that wait for a lock. */
-  async function waiting(): Promise<number> {
-    const found = await session?.query(
-      `SELECT count(*)::integer FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    );
-    return found?.rows[0].count;
-  }
+  const waiting = () => count("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
 
   it('no statement reads all members, their connections or their API keys', async () => {
     const { database } = on.service;
@@ -200,7 +194,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     );
     const consent = { accountId, clientId, name: '', hosts: [] };
     const connecting = on.service.connections.rememberConsent(consent);
-    await Promise.race([connecting, eventually(async () => expect(await waiting()).to.equal(1))]);
+    await Promise.race([connecting, untilOneWaits(on.service.database)]);
     await other.query('COMMIT');
     await connecting;
     expect(await count(`member_connections WHERE account_id = '${accountId}'`)).to.equal(1);
@@ -256,8 +250,6 @@ describeOn([postgresServer], 'the page of a large organization', () => {
   it('an organization or warehouse whose deletion was interrupted is invisible, and a job completes the deletion', async () => {
     const { database, organizations, memberships, access, clean } = on.service;
     const { accountId } = await addPerson(on.service, 'Ottilie Owner', 'ottilie@example.test');
-    await database.query(`
-      CREATE FUNCTION stop_early() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stopped'; END $$`);
     for (const kind of ['organization', 'warehouse'] as const) {
       const { id: organizationId } = await organizations.add({ name: `Ended ${kind}` });
       const warehouse = await organizations.addWarehouse({ organizationId, name: 'Hall' });
@@ -268,11 +260,10 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       expect(await reached()).to.include(id);
       const isPowerful = () => count(`accounts a WHERE a.id = '${accountId}' AND ${HAS_POWER}`);
       expect(await isPowerful()).to.equal(1);
-      await database.query(`CREATE TRIGGER stop_early BEFORE DELETE ON warehouse_rights
-        FOR EACH STATEMENT EXECUTE FUNCTION stop_early()`);
+      const accept = await refuseChanges(database, 'DELETE ON warehouse_rights');
       const failed = await organizations.remove(kind, id).catch((cause: Error) => cause.message);
-      await database.query('DROP TRIGGER stop_early ON warehouse_rights');
-      expect(failed).to.equal('stopped');
+      await accept();
+      expect(failed).to.equal('refused');
       await eventually(async () => expect(await reached()).to.not.include(id));
       expect(await isPowerful()).to.equal(kind === 'warehouse' ? 1 : 0);
       const [listed] = (await organizations.list({ match: `Ended ${kind}` })).items;
@@ -301,21 +292,21 @@ describeOn([postgresServer], 'the page of a large organization', () => {
         RETURN NULL; END $$;
       CREATE TRIGGER too_many AFTER DELETE ON organization_memberships
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION too_many();
-      CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'kept'; END $$;
-      CREATE TRIGGER keep BEFORE DELETE ON warehouses FOR EACH ROW WHEN (old.name = 'Kept') EXECUTE FUNCTION keep();
       INSERT INTO organizations (id, name, created_at, ended_at)
         SELECT 'org_' || i, 'Kept', now(), now() - interval '1 hour' FROM generate_series(1, 11) i;
       INSERT INTO warehouses (id, organization_id, name, created_at, ended_at)
         SELECT 'wh_' || i, 'org_' || i, 'Kept', now(), now() - interval '1 hour' FROM generate_series(1, 11) i;
       UPDATE organizations SET ended_at = now() - interval '6 minutes' WHERE id = '${ended?.id}';
       UPDATE warehouses SET ended_at = now() - interval '6 minutes' WHERE id = '${warehouse.id}';`);
+    const accept = await refuseChanges(database, "DELETE ON warehouses FOR EACH ROW WHEN (old.name = 'Kept')");
     const left = () =>
       count(`(SELECT id FROM organizations WHERE ended_at IS NOT NULL
       UNION SELECT id FROM warehouses WHERE ended_at IS NOT NULL) ended`);
     for (let rounds = 0; rounds < 2; rounds += 1) await clean();
     expect(await left(), 'only what is kept').to.equal(22);
     expect(await count("organizations WHERE name = 'Kept' AND ended_at < now() - interval '1 hour'")).to.equal(11);
-    await database.query('DROP FUNCTION too_many CASCADE; DROP FUNCTION keep CASCADE');
+    await database.query('DROP FUNCTION too_many CASCADE');
+    await accept();
     for (let rounds = 0; rounds < 3; rounds += 1) await clean();
     expect(await left()).to.equal(0);
   });
@@ -343,22 +334,19 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       CREATE TRIGGER refuse_many AFTER DELETE ON known_times
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many();
       INSERT INTO known_times (thing, organization_id, warehouse_id, as_of, by_import)
-        SELECT i, '${id}', 'wh_' || lpad('1', 16, '0'), now(), false FROM generate_series(1, 600) i;
-      CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        RAISE EXCEPTION 'stopped'; END $$;
-      CREATE TRIGGER stop_here BEFORE DELETE ON organizations
-        FOR EACH ROW EXECUTE FUNCTION stop_here();`);
+        SELECT i, '${id}', 'wh_' || lpad('1', 16, '0'), now(), false FROM generate_series(1, 600) i;`);
+    const accept = await refuseChanges(database, 'DELETE ON organizations FOR EACH ROW');
     // Another transaction deletes some rows of the first step, which then deletes fewer than it may.
     const other = await anotherSession();
     await other.query('BEGIN');
     await other.query('DELETE FROM organization_memberships WHERE organization_id = $1 AND id % 100 = 0', [id]);
     const removing = remove().catch((cause: Error) => cause.message);
-    await eventually(async () => expect(await waiting()).to.equal(1));
+    await untilOneWaits(database);
     await other.query('COMMIT');
     const error = await removing;
-    expect(error).to.equal('stopped');
+    expect(error).to.equal('refused');
     expect(await count(`organization_memberships WHERE organization_id = '${id}'`)).to.equal(0);
-    await database.query('DROP TRIGGER stop_here ON organizations');
+    await accept();
     await remove();
     expect(await count(`organizations WHERE id = '${id}'`)).to.equal(0);
     expect(logged, 'entries in the log').to.equal(1);

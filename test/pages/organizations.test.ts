@@ -1,6 +1,7 @@
 /** `/profile/organizations`: owners and admins see and end all access to an organization. */
 import { expect } from 'chai';
 import type { Role } from '../../src/accounts/access/reach.ts';
+import { changeUnheard } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { addPerson, addTestClient, apiKeyOf, type SeededPerson } from '../support/seed.ts';
@@ -147,19 +148,14 @@ describe('the page of an organization', () => {
       [app, { decision: 'decline' }],
       [`${app}/end`, {}],
     ] as const;
-    const as = (role: string) =>
-      database.query('UPDATE organization_memberships SET role = $1 WHERE account_id = $2', [role, former.accountId]);
-    await database.query('ALTER TABLE organization_memberships DISABLE TRIGGER ALL');
-    try {
-      for (const [path, fields] of forms) {
-        await as('owner');
-        access.forget(former.accountId);
-        expect((await former.get(path)).status, path).to.equal(200);
-        await as('member');
-        expect((await former.send(path, fields)).status, path).to.equal(404);
-      }
-    } finally {
-      await database.query('ALTER TABLE organization_memberships ENABLE TRIGGER ALL');
+    const become = 'UPDATE organization_memberships SET role = $1 WHERE account_id = $2';
+    const as = (role: string) => changeUnheard(database, become, [role, former.accountId]);
+    for (const [path, fields] of forms) {
+      await as('owner');
+      access.forget(former.accountId);
+      expect((await former.get(path)).status, path).to.equal(200);
+      await as('member');
+      expect((await former.send(path, fields)).status, path).to.equal(404);
     }
     expect(await roleOf(guest)).to.equal('member');
     const policies = await database.query('SELECT asks_first FROM organizations WHERE id = $1', [orgId()]);

@@ -5,6 +5,7 @@ import { button, describeInBrowser, signInOn } from '../../support/browser.ts';
 import { atEndOfFile } from '../../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../../support/oauth.ts';
 import { type Partner, startPartner } from '../../support/partner.ts';
+import { addTestClient } from '../../support/seed.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { add, offerNothingWhileTyping, plugIn } from './chromium.ts';
 import { SECURITY } from './soft-passkey.ts';
@@ -18,9 +19,7 @@ describeInBrowser('passkeys in Chromium', (visit) => {
     partner = await startPartner();
     atEndOfFile(partner.close);
     const redirectUris = [partner.redirectUri];
-    const draft = { kind: 'public', name: 'Warehouse Map', redirectUris, isNative: false } as const;
-    const added = await on.service.clients.add(draft);
-    client = { id: added.client.id, redirectUri: partner.redirectUri };
+    client = await addTestClient(on.service, 'Warehouse Map', { kind: 'public', redirectUris });
   });
 
   it('a user adds a passkey and signs in with it for a client, which receives tokens', async () => {
