@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context } from 'koa';
 import { requestState } from '../base/request-state.ts';
+import { cut, withoutSecrets } from '../clients/storable-text.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** No request of a client needs nearly as many bytes. */
@@ -24,6 +25,8 @@ export async function readForm<Result>(ctx: Context, next: () => Promise<Result>
   return next();
 }
 
+/** No parameter of OAuth has a longer name. */
+const MAX_SHOWN_NAME = 100;
 const MAY_REPEAT = ['resource', 'audience'];
 
 /**
@@ -36,7 +39,9 @@ export async function readOAuthForm<Result>(ctx: Context, next: () => Promise<Re
   const names = new Set<string>();
   for (const name of form.keys()) {
     if (names.has(name) && !MAY_REPEAT.includes(name)) {
-      throw new OAuthError(400, 'invalid_request', `${name} must not be sent twice`);
+      // A client may have sent a token as the name, and the text is logged.
+      const shown = cut(withoutSecrets(name), MAX_SHOWN_NAME);
+      throw new OAuthError(400, 'invalid_request', `${shown} must not be sent twice`);
     }
     names.add(name);
   }

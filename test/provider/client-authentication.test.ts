@@ -284,6 +284,20 @@ describe('client authentication', () => {
     expect(on.service.logLines.join()).not.to.include('sssss');
   });
 
+  it('a refusal of a repeated parameter names neither a token that was sent as its name, nor a long name in full', async () => {
+    for (const name of [`gate_rt_${'t'.repeat(70)}`, 'n'.repeat(5_000)]) {
+      const { status, body } = await ask(new URL('/oauth/token', on.issuer), {
+        method: 'POST',
+        body: new URLSearchParams(`${name}&${name}`),
+      });
+      expect(status).to.equal(400);
+      for (const text of [on.service.logLines.join(), JSON.stringify(body)]) {
+        expect(text).to.not.include('ttttt');
+        expect(text).to.not.include('n'.repeat(101));
+      }
+    }
+  });
+
   it('refused requests are counted per /64 network of IPv6, and an IPv4-mapped address is treated as IPv4', async () => {
     const networks = [
       (index: number) => `2001:db8:0:1::${(index + 1).toString(16)}`,
