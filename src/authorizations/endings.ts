@@ -12,40 +12,36 @@ import type { Connections, Whose } from './connections.ts';
 import type { End, Revocations } from './revocations.ts';
 import { isMachineToken, readValue } from './token-formats.ts';
 
+export type Disconnect = ReturnType<typeof createDisconnect>;
+
 /**
  * Ends connections with all their authorizations and approvals. Does not use the token store: this works while that
  * store is unavailable, and stays in force if a backup of that store is restored.
  *
  * @param by where the user's request came from; undefined if the operator ends them
- * @param inTransaction and `within`: see `Connections.end`
+ * @param within see `Connections.end`
  */
-export type Disconnect = (
-  whose: Whose,
-  by?: Origin,
-  inTransaction?: InTransaction<readonly EndedConnection[]>,
-  within?: Queries,
-) => Promise<readonly EndedConnection[]>;
-
 export const createDisconnect =
-  (connections: Pick<Connections, 'end'>, activity: Activity): Disconnect =>
-  (whose, by, inTransaction, within) => {
-    const cause = by ? 'person_disconnected' : 'operator_revoked';
-    return connections.end(whose, cause, recordEnds(activity, by, inTransaction), within);
+  (connections: Pick<Connections, 'end'>, activity: Activity) =>
+  (whose: Whose, by?: Origin, within?: Queries): Promise<readonly EndedConnection[]> => {
+    const [cause, actor] = by ? (['person_disconnected', 'person'] as const) : BY_OPERATOR;
+    const record = (tx: Queries, ended: readonly EndedConnection[]) =>
+      activity.recordAll(entriesOf(ended, actor), tx, by);
+    return connections.end(whose, cause, record, within);
   };
 
 /** Ends some connections of a client for the operator: see `Connections.endSome`. */
-export type DisconnectSome = (
-  clientId: string,
-  after: string | undefined,
-  inTransaction: InTransaction<readonly EndedConnection[]>,
-) => Promise<readonly EndedConnection[]>;
-
 export const createDisconnectSome =
-  (connections: Pick<Connections, 'endSome'>, activity: Activity): DisconnectSome =>
-  (clientId, after, inTransaction) => {
-    const record = recordEnds(activity, undefined, inTransaction);
-    return connections.endSome(clientId, 'operator_revoked', after, record);
+  (connections: Pick<Connections, 'endSome'>, activity: Activity) =>
+  (clientId: string, after: string | undefined, inTransaction: InTransaction<readonly EndedConnection[]>) => {
+    const [cause, actor] = BY_OPERATOR;
+    return connections.endSome(clientId, cause, after, async (tx, ended) => {
+      await activity.recordAll(entriesOf(ended, actor), tx);
+      await inTransaction(tx, ended);
+    });
   };
+
+const BY_OPERATOR = ['operator_revoked', 'operator'] as const;
 
 export const createTimeLimitJob =
   (connections: Pick<Connections, 'endDue'>, activity: Activity): CleaningJob =>
@@ -65,18 +61,6 @@ const entriesOf = (
     accountId,
     details: { client_id: clientId, client_name: name, ...details },
   }));
-
-const recordEnds =
-  (
-    activity: Activity,
-    by: Origin | undefined,
-    inTransaction: InTransaction<readonly EndedConnection[]> | undefined,
-  ): InTransaction<readonly EndedConnection[]> =>
-  async (tx, ended) => {
-    const entries = entriesOf(ended, by ? 'person' : 'operator');
-    await activity.recordAll(entries, tx, by);
-    await inTransaction?.(tx, ended);
-  };
 
 export type Endings = ReturnType<typeof createEndings>;
 
@@ -173,17 +157,11 @@ export const createClientRemoval =
   async (id, inTransaction, first) => {
     // After this, the client is refused everywhere. The rest only deletes its data.
     const client = await clients.suspend(id, first);
-    const details = { client_id: id, client_name: client.name, cause: 'client_deleted' };
     let people = 0;
     for (;;) {
       const removed = await connections.removeSome(client, (tx, accountIds) => {
-        const entries = accountIds.map((accountId) => ({
-          action: 'disconnected' as const,
-          actor: 'service' as const,
-          accountId,
-          details,
-        }));
-        return activity.recordAll(entries, tx);
+        const ended = accountIds.map((accountId) => ({ accountId, clientId: id, name: client.name }));
+        return activity.recordAll(entriesOf(ended, 'service', { cause: 'client_deleted' }), tx);
       });
       if (removed === undefined) break;
       people += removed;

@@ -20,14 +20,14 @@ import { errorReferencePage } from '../pages/error-reference.ts';
 import { createConsentSteps } from '../pages/interaction/consent.ts';
 import { interactionPage } from '../pages/interaction/interaction.ts';
 import { languagePage } from '../pages/language.ts';
-import { clientPage, clientProblemsPage } from '../pages/oauth-clients/client.ts';
+import { clientPage } from '../pages/oauth-clients/client.ts';
 import { connectPage } from '../pages/oauth-clients/connect.ts';
-import { deleteClientPage, renewClientPage } from '../pages/oauth-clients/endings.ts';
+import { clientEndingPages } from '../pages/oauth-clients/endings.ts';
 import { clientLinksPage } from '../pages/oauth-clients/links.ts';
 import { newClientPage } from '../pages/oauth-clients/new.ts';
 import { clientListPage } from '../pages/oauth-clients/oauth-clients.ts';
 import { createOwnClientPages } from '../pages/oauth-clients/own-client.ts';
-import { clientCreatedPage, clientSecretsPage } from '../pages/oauth-clients/secrets.ts';
+import { clientSecretsPage } from '../pages/oauth-clients/secrets.ts';
 import { clientSettingsPage } from '../pages/oauth-clients/settings.ts';
 import { testOrganizationsPage } from '../pages/oauth-clients/test-organizations.ts';
 import { organizationsPage } from '../pages/organizations/organizations.ts';
@@ -111,12 +111,9 @@ export function listPages(parts: {
     connectPage(own),
     clientSettingsPage(own),
     clientSecretsPage(own),
-    renewClientPage(own),
-    clientProblemsPage(own),
-    clientCreatedPage(own),
     testOrganizationsPage(own),
     clientLinksPage(own),
-    deleteClientPage(own),
+    clientEndingPages(own),
     connectionsPage(all),
     organizationsPage({ ...all, organizationEndings, organizationReach: createOrganizationReach(all) }),
     apiKeyLimitPage(all),

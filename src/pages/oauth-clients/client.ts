@@ -18,7 +18,7 @@ export function clientPage(parts: {
 }): Route[] {
   const { kit, own, clientRequests } = parts;
 
-  async function show(ctx: Context): Promise<void> {
+  async function showOverview(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     // Call `groups` before `head` counts the problems, because `groups` writes the requests that are still queued.
     const groups = await clientRequests.groups(client.id);
@@ -29,7 +29,18 @@ export function clientPage(parts: {
     });
   }
 
-  return [get(CLIENT, ...own.page, show)];
+  async function showProblems(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const groups = problemGroupsOf(await clientRequests.groups(client.id), client);
+    await kit.render(ctx, 'oauth-client-problems', {
+      head: await own.head(ctx, 'problems'),
+      notice: await kit.notices.take(ctx),
+      open: groups.filter(({ isMended }) => !isMended),
+      mended: groups.filter(({ isMended }) => isMended),
+    });
+  }
+
+  return [get(CLIENT, ...own.page, showOverview), get(`${CLIENT}/problems`, ...own.page, showProblems)];
 }
 
 export function overviewOf(client: OwnedClient, groups: readonly Stored[]) {
@@ -60,27 +71,6 @@ export function overviewOf(client: OwnedClient, groups: readonly Stored[]) {
       others: others.length,
     },
   };
-}
-
-export function clientProblemsPage(parts: {
-  readonly kit: PageKit;
-  readonly own: OwnClientPages;
-  readonly clientRequests: Pick<ClientRequests, 'groups'>;
-}): Route[] {
-  const { kit, own, clientRequests } = parts;
-
-  async function show(ctx: Context): Promise<void> {
-    const client = ownClientOf(ctx);
-    const groups = problemGroupsOf(await clientRequests.groups(client.id), client);
-    await kit.render(ctx, 'oauth-client-problems', {
-      head: await own.head(ctx, 'problems'),
-      notice: await kit.notices.take(ctx),
-      open: groups.filter(({ isMended }) => !isMended),
-      mended: groups.filter(({ isMended }) => isMended),
-    });
-  }
-
-  return [get(`${CLIENT}/problems`, ...own.page, show)];
 }
 
 export type ClientProblemGroup = ReturnType<typeof problemGroupsOf>[number];

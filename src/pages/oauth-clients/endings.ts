@@ -19,15 +19,19 @@ import { accountOf } from '../signed-in.ts';
 import { CLIENT, LIST, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 import type { ShownSecret } from './secrets.ts';
 
-/** Replaces all secrets of a client after a theft. */
-export function renewClientPage(parts: {
+const DELETED = message('oauth-clients.deleted');
+
+export function clientEndingPages(parts: {
   readonly kit: PageKit;
   readonly own: OwnClientPages;
   readonly clients: Pick<ClientRegistry, 'renew'>;
   readonly oneTimeValues: OneTimeValues;
   readonly mail: AccountMail | undefined;
+  readonly removeClient: RemoveClient;
+  readonly activity: Pick<Activity, 'record'>;
 }): Route[] {
-  const { kit, own, clients, oneTimeValues, mail } = parts;
+  const { kit, own, clients, oneTimeValues, mail, removeClient, activity } = parts;
+
   async function requireRenewable(ctx: Context, next: Next): Promise<void> {
     if (!isRenewable(ownClientOf(ctx).kind)) ctx.throw(404, 'this client cannot be renewed');
     await next();
@@ -48,7 +52,8 @@ export function renewClientPage(parts: {
     return { url: `${urlOf({ id })}/created?once=${sent.shownAs(lastFour)}` };
   }
 
-  return endingRoutes<OwnedClient>(kit, {
+  /** Replaces all secrets of a client after a theft. */
+  const renewing = endingRoutes<OwnedClient>(kit, {
     path: `${CLIENT}/renew`,
     admit: [own.requireOwnClient, requireRenewable],
     find: async (ctx) => ownClientOf(ctx),
@@ -67,18 +72,6 @@ export function renewClientPage(parts: {
     already: message('oauth-clients.already-renewed'),
     back: (ctx) => urlOf(ownClientOf(ctx), 'secrets'),
   });
-}
-
-const DELETED = message('oauth-clients.deleted');
-
-/** Deletes a client and its tokens. */
-export function deleteClientPage(parts: {
-  readonly kit: PageKit;
-  readonly own: OwnClientPages;
-  readonly removeClient: RemoveClient;
-  readonly activity: Pick<Activity, 'record'>;
-}): Route[] {
-  const { kit, own, removeClient, activity } = parts;
 
   async function remove(ctx: Context, { id, name }: OwnedClient): Promise<void> {
     const removal = removeClient(
@@ -102,7 +95,8 @@ export function deleteClientPage(parts: {
     });
   }
 
-  return endingRoutes<OwnedClient>(kit, {
+  /** Deletes a client and its tokens. */
+  const deleting = endingRoutes<OwnedClient>(kit, {
     path: `${CLIENT}/delete`,
     admit: [own.requireOwnClient],
     find: async (ctx) => ownClientOf(ctx),
@@ -125,4 +119,6 @@ export function deleteClientPage(parts: {
     already: DELETED,
     back: (ctx) => urlOf(ownClientOf(ctx), 'settings'),
   });
+
+  return [...renewing, ...deleting];
 }

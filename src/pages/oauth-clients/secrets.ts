@@ -1,4 +1,4 @@
-/** `/profile/oauth-clients/:id/secrets`: lists, adds and removes the secrets of a client. */
+/** `/profile/oauth-clients/:id/secrets`: lists, adds and removes the secrets of a client, and shows a new one once. */
 import type { Context, Next } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -30,8 +30,10 @@ export function clientSecretsPage(parts: {
   readonly oneTimeValues: OneTimeValues;
   /** The setting `leaks.secret_grace`, in seconds. */
   readonly graceSeconds: number;
+  readonly issuer: string;
+  readonly api: ShownApi | undefined;
 }): Route[] {
-  const { kit, own, clock, clients, oneTimeValues, graceSeconds } = parts;
+  const { kit, own, clock, clients, oneTimeValues, graceSeconds, issuer, api } = parts;
 
   async function draw(ctx: Context, { notice, problems }: Said): Promise<void> {
     const client = ownClientOf(ctx);
@@ -107,7 +109,35 @@ export function clientSecretsPage(parts: {
     back: (ctx) => partOf(ownClientOf(ctx)),
   });
 
-  return [get(`${CLIENT}/secrets`, ...own.page, show), ...rotating, ...removing];
+  async function take(ctx: Context): Promise<ShownSecret | undefined> {
+    // HEAD must not consume the one-time secret.
+    if (ctx.method !== 'GET') return undefined;
+    const once = String(ctx.query.once ?? '');
+    const shown = await oneTimeValues.take<ShownSecret>(accountOf(ctx).id, once);
+    return shown?.clientId === ownClientOf(ctx).id ? shown : undefined;
+  }
+
+  async function showCreated(ctx: Context): Promise<void> {
+    const client = ownClientOf(ctx);
+    const shown = await take(ctx);
+    if (!shown) return showGone(ctx);
+    await kit.render(ctx, 'oauth-client-created', shownOnce(client, shown, { issuer, api }));
+  }
+
+  const showGone = (ctx: Context): Promise<void> =>
+    kit.render(ctx, 'secret-shown', {
+      section: 'oauth-clients',
+      heading: message('client-secret.shown-already'),
+      remedy: message('client-secret.not-copied'),
+      next: { href: urlOf(ownClientOf(ctx), 'secrets'), label: message('client-secret.go') },
+    });
+
+  return [
+    get(`${CLIENT}/secrets`, ...own.page, show),
+    get(`${CLIENT}/created`, ...own.page, showCreated),
+    ...rotating,
+    ...removing,
+  ];
 }
 
 /** What the page offers to do with the secrets. */
@@ -180,41 +210,6 @@ export interface ShownSecret {
   readonly isOfNewClient: boolean;
   /** True if the client was renewed, which ends all other secrets. */
   readonly isOnlyOne?: boolean;
-}
-
-export function clientCreatedPage(parts: {
-  readonly kit: PageKit;
-  readonly own: OwnClientPages;
-  readonly oneTimeValues: OneTimeValues;
-  readonly issuer: string;
-  readonly api: ShownApi | undefined;
-}): Route[] {
-  const { kit, own, oneTimeValues, issuer, api } = parts;
-
-  async function take(ctx: Context): Promise<ShownSecret | undefined> {
-    // HEAD must not consume the one-time secret.
-    if (ctx.method !== 'GET') return undefined;
-    const once = String(ctx.query.once ?? '');
-    const shown = await oneTimeValues.take<ShownSecret>(accountOf(ctx).id, once);
-    return shown?.clientId === ownClientOf(ctx).id ? shown : undefined;
-  }
-
-  async function show(ctx: Context): Promise<void> {
-    const client = ownClientOf(ctx);
-    const shown = await take(ctx);
-    if (!shown) return showGone(ctx);
-    await kit.render(ctx, 'oauth-client-created', shownOnce(client, shown, { issuer, api }));
-  }
-
-  const showGone = (ctx: Context): Promise<void> =>
-    kit.render(ctx, 'secret-shown', {
-      section: 'oauth-clients',
-      heading: message('client-secret.shown-already'),
-      remedy: message('client-secret.not-copied'),
-      next: { href: urlOf(ownClientOf(ctx), 'secrets'), label: message('client-secret.go') },
-    });
-
-  return [get(`${CLIENT}/created`, ...own.page, show)];
 }
 
 export const shownOnce = (

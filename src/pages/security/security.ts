@@ -134,7 +134,7 @@ export function securityPage(parts: {
       try {
         const origin = originInSession(ctx);
         const changed = await passwordChanges.change(account, form.get('new_password') ?? '', origin, async (tx) => {
-          if (isEndingConnections) await disconnect({ accountId: account.id }, origin, undefined, tx);
+          if (isEndingConnections) await disconnect({ accountId: account.id }, origin, tx);
         });
         await signIns.keep(ctx, changed, { what: 'password_changed' });
         const said = message('security.password-changed', { disconnected: String(isEndingConnections) });

@@ -169,7 +169,7 @@ export function createEndingChoices({
       const isChosen = (name: string): boolean => form.get(name) === 'yes';
       const methods = form.getAll(FIELD.method);
       const run: RecoveryStep['run'] = async (tx, { account: { id: accountId }, purpose }) => {
-        if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, undefined, tx);
+        if (isChosen(FIELD.connections)) await disconnect({ accountId }, origin, tx);
         if (isChosen(FIELD.apiKeys)) await apiKeys.revokeAll(accountId, { origin, tx });
         const withPassword = await standings.wouldBe(byPassword(accountId), tx);
         const hasStrongMethod = withPassword.is !== 'free' && withPassword.hasStrongMethod;
