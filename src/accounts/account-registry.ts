@@ -20,36 +20,7 @@ import {
 import { emailKey } from './email.ts';
 import { OWES_STRONG_METHOD, type StrongMethods } from './strong-sign-ins.ts';
 
-export interface AccountRegistry {
-  find(id: string): Promise<Account | undefined>;
-  /** @param email in any spelling (see email.ts) */
-  findByEmail(email: string): Promise<Account | undefined>;
-  /**
-   * Returns the values that the navigation shows: whether the account owns an OAuth client or an API key, and how many
-   * clients (at most 99) wait for a decision of the organizations that the account owns or administers.
-   */
-  navigationOf(id: string): Promise<{ readonly isDeveloper: boolean; readonly waiting: number }>;
-  /** Lists accounts, oldest first. `owing` selects those that must have a strong method, but have none of these. */
-  list(
-    page?: PageRequest & {
-      readonly state?: AccountState | undefined;
-      readonly owing?: StrongMethods | undefined;
-    },
-  ): Promise<Page<ListedAccount>>;
-  /** Ends every browser session of the account, on every node. @throws Refusal `account_unknown` */
-  endSessions(id: string, inTransaction?: InTransaction<Account>): Promise<Account>;
-  /**
-   * Ends every browser session of all users. For use after a restore, because the restored database does not know which
-   * sessions have ended since the backup. Writes one row, whatever the number of accounts.
-   */
-  endEverySession(inTransaction: InTransaction): Promise<void>;
-  /** @param unwanted the kinds of mail that the user does not want @throws Refusal `account_unknown` */
-  setUnwantedMail(id: string, unwanted: readonly string[]): Promise<Account>;
-  /** @throws Refusal `account_unknown` */
-  setLanguage(id: string, language: string): Promise<Account>;
-  /** Call this after other code has changed the account, because the database's notification arrives later. */
-  forget(id: string): void;
-}
+export type AccountRegistry = ReturnType<typeof createAccountRegistry>;
 
 export interface NewAccount {
   readonly email: string;
@@ -65,7 +36,7 @@ export function createAccountRegistry(parts: {
   readonly changes: ChangeFeed;
   readonly clock: Clock;
   readonly people?: People;
-}): AccountRegistry {
+}) {
   const { database, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
@@ -92,14 +63,19 @@ export function createAccountRegistry(parts: {
   }
 
   return {
-    find: async (id) => (await people.find(id))?.account,
+    find: async (id: string): Promise<Account | undefined> => (await people.find(id))?.account,
 
-    async findByEmail(entered) {
+    /** @param entered the address in any spelling (see email.ts) */
+    async findByEmail(entered: string): Promise<Account | undefined> {
       const [row] = await database.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE email_key = $1`, [emailKey(entered)]);
       return row && accountFrom(row);
     },
 
-    async navigationOf(id) {
+    /**
+     * Returns the values that the navigation shows: whether the account owns an OAuth client or an API key, and how many
+     * clients (at most 99) wait for a decision of the organizations that the account owns or administers.
+     */
+    async navigationOf(id: string): Promise<{ readonly isDeveloper: boolean; readonly waiting: number }> {
       const [found = { isDeveloper: false, waiting: 0 }] = await database.query<{
         isDeveloper: boolean;
         waiting: number;
@@ -127,7 +103,15 @@ export function createAccountRegistry(parts: {
       return found;
     },
 
-    async list({ state, owing, ...page } = {}) {
+    /** Lists accounts, oldest first. `owing` selects those that must have a strong method, but have none of these. */
+    async list({
+      state,
+      owing,
+      ...page
+    }: PageRequest & {
+      readonly state?: AccountState | undefined;
+      readonly owing?: StrongMethods | undefined;
+    } = {}): Promise<Page<ListedAccount>> {
       const query = {
         select: LISTED_ACCOUNTS,
         order: ['"createdAt"', 'id'],
@@ -142,13 +126,21 @@ export function createAccountRegistry(parts: {
       return mapPage(found, ({ state: _, ...row }) => withoutNulls<ListedAccount>(row));
     },
 
-    setUnwantedMail: (id, unwanted) => change(id, 'unwanted_mail = $2', [unwanted]),
+    /** @param unwanted the kinds of mail that the user does not want @throws Refusal `account_unknown` */
+    setUnwantedMail: (id: string, unwanted: readonly string[]) => change(id, 'unwanted_mail = $2', [unwanted]),
 
-    setLanguage: (id, language) => change(id, 'language = $2', [language]),
+    /** @throws Refusal `account_unknown` */
+    setLanguage: (id: string, language: string) => change(id, 'language = $2', [language]),
 
-    endSessions: (id, inTransaction) => change(id, 'session_generation = session_generation + 1', [], inTransaction),
+    /** Ends every browser session of the account, on every node. @throws Refusal `account_unknown` */
+    endSessions: (id: string, inTransaction?: InTransaction<Account>) =>
+      change(id, 'session_generation = session_generation + 1', [], inTransaction),
 
-    endEverySession: (inTransaction) =>
+    /**
+     * Ends every browser session of all users. For use after a restore, because the restored database does not know
+     * which sessions have ended since the backup. Writes one row, whatever the number of accounts.
+     */
+    endEverySession: (inTransaction: InTransaction): Promise<void> =>
       database.transaction(async (tx) => {
         // Also use the clock, because a database that was restored from a backup has lost the latest generations.
         const microseconds = 'extract(epoch FROM clock_timestamp()) * 1000000';
@@ -156,6 +148,7 @@ export function createAccountRegistry(parts: {
         await inTransaction(tx);
       }),
 
+    /** Call this after other code has changed the account, because the database's notification arrives later. */
     forget,
   };
 }

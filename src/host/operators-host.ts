@@ -27,7 +27,10 @@ import {
   type SenderParts,
 } from './sender-paths.ts';
 
-export interface OperatorsHostParts {
+/** The headers of every answer, even of answers that the listener sends itself. */
+export const OPERATORS_HEADERS = { 'X-Content-Type-Options': 'nosniff' };
+
+export function createOperatorsHost(parts: {
   readonly log: Logger;
   /** `server.operators_host`. Besides localhost, this is the only accepted name. */
   readonly operatorsHost: string;
@@ -45,12 +48,7 @@ export interface OperatorsHostParts {
   readonly pushChanges: PushChanges;
   readonly endLeaked: EndLeaked;
   readonly readAudit: ReadAudit;
-}
-
-/** The headers of every answer, even of answers that the listener sends itself. */
-export const OPERATORS_HEADERS = { 'X-Content-Type-Options': 'nosniff' };
-
-export function createOperatorsHost(parts: OperatorsHostParts): Host {
+}): Host {
   const app = new Koa();
   const log = parts.log.child({ listener: 'operators' });
   logKoaErrors(app, log);

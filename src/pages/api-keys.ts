@@ -1,5 +1,5 @@
-/** `/profile/api-keys`: a user's personal API keys. */
-import type { Context } from 'koa';
+/** `/profile/api-keys`: creates, limits and revokes the personal API keys of a user. */
+import type { Context, Next } from 'koa';
 import type { Access } from '../accounts/access/access.ts';
 import { isLimited, NO_LIMIT } from '../accounts/access/access-limit.ts';
 import type { Organization } from '../accounts/access/reach.ts';
@@ -10,10 +10,19 @@ import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import type { OneTimeValues } from '../accounts/one-time-values.ts';
 import type { Clock } from '../base/clock.ts';
 import { message, type Text } from '../base/message.ts';
+import { requestState } from '../base/request-state.ts';
 import { formOf } from '../provider/form.ts';
 import { endingRoutes } from './ending.ts';
 import { formRoutes, type Said } from './form-step.ts';
-import { describeLimit, type LimitFields, limitFields, type TypedLimit, typedLimit } from './forms/limit-form.ts';
+import {
+  checkLimit,
+  describeLimit,
+  LIMITED,
+  type LimitFields,
+  limitFields,
+  type TypedLimit,
+  typedLimit,
+} from './forms/limit-form.ts';
 import { newCreationKey, sentFormFrom } from './forms/sent-form.ts';
 import { type ListForm, type ListView, listOf, usualOrders } from './lists.ts';
 import { originInSession, requestOrigin } from './page.ts';
@@ -22,6 +31,7 @@ import { get, type Route } from './routes.ts';
 import { accountOf } from './signed-in.ts';
 import type { FormProblem } from './view-data.ts';
 import { momentOrNothing, toMoment } from './words/moment.ts';
+import { describeReached, type ReachedOrganization } from './words/reached.ts';
 
 declare module './view-data.ts' {
   interface ViewData {
@@ -34,11 +44,21 @@ declare module './view-data.ts' {
       /** Undefined if the user has the maximum number of keys. */
       readonly form: ReturnType<typeof formWith> | undefined;
     };
+    readonly 'api-key-limit': Said & {
+      readonly name: string;
+      readonly masked: string;
+      readonly organizations: readonly ReachedOrganization[];
+      /** The names of the user's organizations that allow no API keys. */
+      readonly refusing: readonly string[];
+      readonly form: LimitFields;
+      readonly action: string;
+    };
   }
 }
 
 const PATH = '/profile/api-keys';
 const REVOKED = message('api-keys.revoked');
+const NO_SUCH = message('api-keys.no-such');
 /** The form value for a key that does not expire. */
 const NO_EXPIRY = 'none';
 
@@ -166,11 +186,58 @@ export function apiKeysPage(parts: {
       const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
       return isRevoked ? { said: REVOKED } : undefined;
     },
-    already: message('api-keys.no-such'),
+    already: NO_SUCH,
     back: () => PATH,
   });
 
-  return [...creating, get(`${PATH}/created`, kit.requireSignedIn, showCreated), ...revoking];
+  const ownKeys = requestState<ApiKey>('requireOwnKey');
+
+  async function requireOwnKey(ctx: Context, next: Next): Promise<void> {
+    const key = await apiKeys.find(accountOf(ctx).id, String(ctx.params.id));
+    ownKeys.set(ctx, key);
+    await (key ? next() : kit.notices.redirect(ctx, PATH, NO_SUCH));
+  }
+
+  const limiting = formRoutes<{ readonly limit?: TypedLimit | undefined }>(kit, {
+    path: `${PATH}/:id/limit`,
+    admit: [requireOwnKey],
+    isForEverybody: false,
+    async read(form, ctx) {
+      const all = await access.accessOf({ accountId: accountOf(ctx).id });
+      return { limit: typedLimit(form, all, clock(), ownKeys.get(ctx)) };
+    },
+    stored: () => ({}),
+    async draw(ctx, typed, said) {
+      const key = ownKeys.get(ctx);
+      const { accountId, places, isReadOnly } = key;
+      const [all, allowing, reached] = await Promise.all([
+        access.accessOf({ accountId }),
+        access.accessThrough(accountId, {}),
+        access.accessThrough(accountId, { limit: key }),
+      ]);
+      const refusing = all.filter(({ id }) => allowing.every((one) => one.id !== id));
+      const limit = typed.limit ?? { ...NO_LIMIT, places, isReadOnly };
+      const form = limitFields(all, limit, { now: clock(), hasEnd: false, stored: key });
+      await kit.render(ctx, 'api-key-limit', {
+        name: key.name,
+        masked: `gate_key_…${key.lastFour}`,
+        ...said,
+        organizations: reached.map((one) => describeReached(one, kit.rightsInWords(ctx))),
+        refusing: refusing.map(({ name }) => name),
+        form: { ...form, isOpen: true },
+        action: ctx.path,
+      });
+    },
+    check: checkLimit(ownKeys.get),
+    async save(ctx, { limit }) {
+      const { accountId, id } = ownKeys.get(ctx);
+      if (limit === undefined) return { url: ctx.path };
+      const isChanged = await apiKeys.limit(accountId, id, limit, originInSession(ctx));
+      return { url: PATH, said: isChanged ? LIMITED : NO_SUCH };
+    },
+  });
+
+  return [...limiting, ...creating, get(`${PATH}/created`, kit.requireSignedIn, showCreated), ...revoking];
 }
 
 const rowOf = (key: ApiKey, reached: readonly Organization[]) => ({

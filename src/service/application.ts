@@ -38,8 +38,14 @@ import type { CommonRegistries } from './common-registries.ts';
 import { listPages } from './page-list.ts';
 import { wireSignIn } from './sign-in.ts';
 
-/** The settings, and the parts that a reload does not replace, such as stores and caches. */
-export interface ApplicationParts {
+export type Application = ReturnType<typeof createApplication>;
+
+/**
+ * Creates the provider, the pages and the host. Opens no store and no listener.
+ *
+ * @param parts the settings, and the parts that a reload does not replace, such as stores and caches
+ */
+export function createApplication(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Logger;
@@ -52,12 +58,7 @@ export interface ApplicationParts {
   readonly endings: Endings;
   readonly changeStreams: ChangeStreams;
   readonly timeoutFactor?: number;
-}
-
-export type Application = ReturnType<typeof createApplication>;
-
-/** Creates the provider, the pages and the host. Opens no store and no listener. */
-export function createApplication(parts: ApplicationParts) {
+}) {
   const { settings, clock, log, database, store, registries } = parts;
   const { createAttemptLimit, metrics = createMetrics() } = parts;
   const { accounts } = registries;

@@ -12,7 +12,6 @@ import type { Seals } from '../base/seals.ts';
 import { createTestOrganizations } from '../changes/test-organizations.ts';
 import type { Settings } from '../config/settings.ts';
 import { activityPage } from '../pages/activity.ts';
-import { apiKeyLimitPage } from '../pages/api-key-limit.ts';
 import { apiKeysPage } from '../pages/api-keys.ts';
 import { connectionsPage } from '../pages/connections.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
@@ -116,7 +115,6 @@ export function listPages(parts: {
     clientEndingPages(own),
     connectionsPage(all),
     organizationsPage({ ...all, organizationEndings, organizationReach: createOrganizationReach(all) }),
-    apiKeyLimitPage(all),
     apiKeysPage(all),
     activityPage(all),
     securityPage({

@@ -30,23 +30,6 @@ import { createProblemMails } from './problem-mails.ts';
 import { createSharedReload } from './shared-reload.ts';
 import { openStores } from './stores.ts';
 
-export interface ServiceParts {
-  readonly settings: Settings;
-  /** Loads the present settings for a reload. @throws ConfigurationProblems */
-  readonly loadSettings: () => Settings;
-  readonly clock: Clock;
-  /**
-   * Milliseconds to add to the time of a store. For tests, which move `clock` but cannot move the stores' clocks.
-   * Absent in production, where all clocks show the same time.
-   */
-  readonly timeShift?: () => number;
-  readonly log: Logger;
-  /** Multiplies the timeouts of stores and connections. Only for tests, because requests wait for these timeouts. */
-  readonly timeoutFactor?: number;
-  /** How long a reload of every node waits for the other nodes. Only for tests. */
-  readonly reloadWaitMs?: number;
-}
-
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
@@ -66,7 +49,22 @@ const ownPort = ({ reusePort, port, operatorsPort }: Settings['server']): number
  * @throws EmbeddedPostgresInUse, MigrationsPending, UnsafeRedis or StorageUnavailable, each with its remedy, before
  *   anything listens
  */
-export async function startService(given: ServiceParts) {
+export async function startService(given: {
+  readonly settings: Settings;
+  /** Loads the present settings for a reload. @throws ConfigurationProblems */
+  readonly loadSettings: () => Settings;
+  readonly clock: Clock;
+  /**
+   * Milliseconds to add to the time of a store. For tests, which move `clock` but cannot move the stores' clocks.
+   * Absent in production, where all clocks show the same time.
+   */
+  readonly timeShift?: () => number;
+  readonly log: Logger;
+  /** Multiplies the timeouts of stores and connections. Only for tests, because requests wait for these timeouts. */
+  readonly timeoutFactor?: number;
+  /** How long a reload of every node waits for the other nodes. Only for tests. */
+  readonly reloadWaitMs?: number;
+}) {
   const { settings, loadSettings, clock, log, timeoutFactor = 1 } = given;
   await using opened = new AsyncDisposableStack();
   const metrics = createMetrics();

@@ -115,6 +115,9 @@ describe('routes', () => {
   it('every route of a profile page ends with the step `show`, with these exceptions', () => {
     const others = under('/profile').filter((row) => /^GET (?!.* show$)/.test(row));
     expect(others.map((row) => row.replace(/^GET \/profile(\S+): .* /, '$1 '))).to.deep.equal([
+      '/oauth-clients/:id showOverview',
+      '/oauth-clients/:id/problems showProblems',
+      '/oauth-clients/:id/created showCreated',
       '/oauth-clients/:id/join/:organization backToConnect',
       '/oauth-clients/:id/leave/:organization backToConnect',
       '/connections showAll',

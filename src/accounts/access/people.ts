@@ -23,14 +23,6 @@ export type PersonConnection = readonly [clientId: string, generation: number, l
 
 export type People = ReturnType<typeof createPeople>;
 
-interface PeopleParts {
-  readonly database: Queries;
-  readonly changes: ChangeFeed;
-  readonly clock: Clock;
-  /** Maximum number of cached users; one with more than ten organizations and warehouses counts several times. */
-  readonly maxCached?: number | undefined;
-}
-
 /** A user with at most this many organizations and warehouses (also in limits) takes one cache slot of 3 kB. */
 const PLACES = 10;
 /** This many ids of ended authorizations take as much memory as one organization or warehouse. */
@@ -43,7 +35,13 @@ const selectPerson = (id: string): string => `SELECT ${ACCOUNT_COLUMNS},
     ${endedIdsSql('SELECT e.id FROM ended_authorizations e WHERE e.account_id = a.id')} AS ended
   FROM accounts a WHERE a.id = ${id}`;
 
-export function createPeople(parts: PeopleParts) {
+export function createPeople(parts: {
+  readonly database: Queries;
+  readonly changes: ChangeFeed;
+  readonly clock: Clock;
+  /** Maximum number of cached users; one with more than ten organizations and warehouses counts several times. */
+  readonly maxCached?: number | undefined;
+}) {
   const { database, changes, clock, maxCached } = parts;
   const cache = createCache<Person | undefined>({
     changes,

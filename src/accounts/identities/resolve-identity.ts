@@ -51,13 +51,11 @@ export type LinkIdentity = (
   requireMayAdd: RequireMayAdd,
 ) => Promise<LinkOutcome>;
 
-export interface ResolveIdentityParts {
+export function createResolveIdentity(parts: {
   readonly database: Database;
   readonly identities: Pick<Identities, 'use' | 'link'>;
   readonly activity: Activity;
-}
-
-export function createResolveIdentity(parts: ResolveIdentityParts): {
+}): {
   readonly resolveIdentity: ResolveIdentity;
   readonly linkIdentity: LinkIdentity;
 } {

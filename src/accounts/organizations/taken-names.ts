@@ -3,8 +3,6 @@ import type { Queries } from '../../storage/queries.ts';
 import { holdsReserved, lookOf, reservedWords, variantTest } from '../../texts/name-rules.ts';
 import type { OwnText } from '../../texts/texts.ts';
 
-export type TakenNames = ReturnType<typeof createTakenNames>;
-
 /** @param brandName returns the name of the service, which a reload can change */
 export function createTakenNames(issuer: string, brandName: () => OwnText) {
   return {

@@ -30,18 +30,6 @@ export interface PasswordOutcomes {
   passwordChecked(outcome: 'succeeded' | 'failed' | 'throttled' | 'busy'): void;
 }
 
-export interface PasswordCheckParts {
-  readonly signIn: SignIn;
-  readonly accounts: AccountRegistry;
-  readonly activity: Activity;
-  readonly limits: SignInLimits;
-  readonly devices: KnownDevices;
-  readonly log: Logger;
-  readonly outcomes: PasswordOutcomes;
-  /** Undefined if the service sends no mail. */
-  readonly forgotPasswordUrl: string | undefined;
-}
-
 /** Sets the status 429 or 503 with `Retry-After`. @returns the message for the user */
 export function sayBusy(ctx: Context, { isOwn, seconds }: TooManyPasswords): Message {
   ctx.status = isOwn ? 429 : 503;
@@ -56,7 +44,17 @@ export function passwordProblem(error: Refusal): Message {
   return message(`password.${problem.code}`);
 }
 
-export function createPasswordCheck(parts: PasswordCheckParts): PasswordCheck {
+export function createPasswordCheck(parts: {
+  readonly signIn: SignIn;
+  readonly accounts: AccountRegistry;
+  readonly activity: Activity;
+  readonly limits: SignInLimits;
+  readonly devices: KnownDevices;
+  readonly log: Logger;
+  readonly outcomes: PasswordOutcomes;
+  /** Undefined if the service sends no mail. */
+  readonly forgotPasswordUrl: string | undefined;
+}): PasswordCheck {
   const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
   const sendsMail = String(parts.forgotPasswordUrl !== undefined);
 
