@@ -3,7 +3,7 @@
  * reads only one step of a list, so it is fast even for a large organization.
  */
 import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
-import { isAdmin, type Right, type Role, rightsBy } from '../accounts/access/reach.ts';
+import { isAdmin, type Right, type Role, rightsBy, type Warehouse } from '../accounts/access/reach.ts';
 import { OPEN_POLICY, type OrganizationPolicy } from '../accounts/organizations/organization-policy.ts';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
@@ -79,12 +79,16 @@ function createReach(parts: {
     warehouses: isAdmin(row.role) ? null : row.role === 'viewer' ? readable : held,
   });
 
-  /** Returns what a credential can access within its limit; undefined if its limit excludes the organization. */
-  function warehousesWithin({ role, held, limit }: CredentialRow) {
-    const warehouses = (held ?? [])
+  /**
+   * Returns what a credential can access within its limit; undefined if its limit excludes the organization.
+   *
+   * @param ofAdmins the warehouses of an owner or admin, if `held` does not contain them
+   */
+  function warehousesWithin({ role, held, limit }: CredentialRow, ofAdmins?: readonly Warehouse[]) {
+    const stored = (held ?? [])
       .map(({ id, rights }) => ({ id, name: '', rights: rightsBy(role, rights) }))
       .filter(({ rights }) => rights.length > 0);
-    const all = [{ id: organizationId, name: '', role, warehouses }];
+    const all = [{ id: organizationId, name: '', role, warehouses: ofAdmins && isAdmin(role) ? ofAdmins : stored }];
     return limitAccess(all, limit)[0];
   }
 
@@ -233,15 +237,17 @@ function createReach(parts: {
     /**
      * Returns the members who connected the client last, sorted by its last use, with the rights that the client has
      * through them, or would have without a policy or block.
+     *
+     * @param ofAdmins all warehouses of the organization, with the rights of an owner or admin
      */
-    async through(clientId: string): Promise<readonly ConnectingPerson[]> {
-      const rows = await connectionsOf([{ id: clientId }], heldWithin('n', 'every warehouse'));
+    async through(clientId: string, ofAdmins: readonly Warehouse[]): Promise<readonly ConnectingPerson[]> {
+      const rows = await connectionsOf([{ id: clientId }], STORED);
       return rows.map((row) => ({
         id: row.accountId,
         name: row.person,
         isSuspended: row.isSuspended,
         lastUsedAt: row.lastUsedAt,
-        reaches: row.isSuspended ? [] : (warehousesWithin(row)?.warehouses ?? []),
+        reaches: row.isSuspended ? [] : (warehousesWithin(row, ofAdmins)?.warehouses ?? []),
       }));
     },
 
@@ -299,7 +305,7 @@ interface CredentialRow {
   readonly role: Role;
   readonly isSuspended: boolean;
   readonly limit: AccessLimit;
-  /** The stored rights in the chosen warehouse or, if none is chosen, in the warehouses of the limit. */
+  /** The stored rights as `heldWithin` or `STORED` reads them. */
   readonly held: readonly { readonly id: string; readonly rights: readonly Right[] | null }[] | null;
 }
 
@@ -342,15 +348,19 @@ const rightsOf = (subject: 'account_id' | 'client_id'): string =>
     WHERE ${subject} = m.${subject} AND organization_id = $1
       AND ($2::text IS NULL OR warehouse_id = $2)) r`;
 
-const heldWithin = (limited: 'n' | 'k', which: 'chosen' | 'every warehouse' = 'chosen'): string =>
+/** The column `held`: the warehouse that was chosen or, if none is chosen, those of the limit. */
+const heldWithin = (limited: 'n' | 'k'): string =>
   `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
     FROM warehouses w
     LEFT JOIN warehouse_rights r ON r.warehouse_id = w.id AND r.account_id = m.account_id
-    WHERE w.organization_id = $1 AND w.ended_at IS NULL ${
-      which === 'chosen'
-        ? `AND w.id = ANY(CASE WHEN $2::text IS NULL THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)`
-        : 'AND $2::text IS NULL'
-    }) h`;
+    WHERE w.organization_id = $1 AND w.ended_at IS NULL
+      AND w.id = ANY(CASE WHEN $2::text IS NULL THEN ${limited}.limit_places ELSE ARRAY[$2::text] END)) h`;
+
+/** The column `held`: all warehouses with stored rights; none for owners and admins, who need no stored rights. */
+const STORED = `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
+    FROM warehouse_rights r JOIN warehouses w ON w.id = r.warehouse_id AND w.ended_at IS NULL
+    WHERE r.account_id = m.account_id AND r.organization_id = $1 AND m.role NOT IN ('owner', 'admin')
+      AND $2::text IS NULL) h`;
 
 const limitOf = (limited: 'n' | 'k'): string =>
   `json_build_object('places', ${limited}.limit_places, 'isReadOnly', ${limited}.limit_read_only)`;

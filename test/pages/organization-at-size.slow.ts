@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { createClientBlocks } from '../../src/accounts/access/client-blocks.ts';
+import { organizationsFrom, selectReach } from '../../src/accounts/access/reach.ts';
 import { HAS_POWER } from '../../src/accounts/strong-sign-ins.ts';
 import { createOrganizationReach } from '../../src/authorizations/organization-reach.ts';
 import type { Change } from '../../src/changes/change.ts';
@@ -21,6 +22,7 @@ import { signedIn } from './signed-in-person.ts';
 
 /** More than two steps of the list. */
 const MEMBERS = 2_100;
+const WAREHOUSES = 3_000;
 
 describeOn([postgresServer], 'the page of a large organization', () => {
   const on = startSeeded();
@@ -89,7 +91,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
       await reach.people(rows.at(-1)?.at);
       for (const read of [reach.machines, reach.apiKeys, reach.clients]) await read();
       await reach.clientsNamed([on.clients.confidential.id]);
-      await reach.through(on.clients.confidential.id);
+      await reach.through(on.clients.confidential.id, []);
       await reach.person(owner.accountId);
       await reach.owners();
     }
@@ -107,6 +109,49 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     }
     await database.query('UPDATE organizations SET asks_first = false');
     expect(asked).to.have.length.above(15);
+  });
+
+  it('the page of a client reads no warehouses in which a member has no right, and none for each admin', async () => {
+    const { database } = on.service;
+    const { id } = on.seeded.organization;
+    const undone = new Error('undone');
+    const work = database.transaction(async (tx) => {
+      const warehouse = (number: string): string => `'wh_hall' || lpad(${number}, 12, '0')`;
+      for (const statement of [
+        `INSERT INTO warehouses (id, organization_id, name, created_at)
+          SELECT ${warehouse('i::text')}, '${id}', 'Hall ' || i, now() FROM generate_series(1, ${WAREHOUSES}) i`,
+        `UPDATE organization_memberships SET role = CASE id % 3 WHEN 0 THEN 'admin' ELSE 'viewer' END
+          WHERE role = 'member'`,
+        `INSERT INTO warehouse_rights (account_id, organization_id, warehouse_id, rights)
+          SELECT account_id, '${id}', ${warehouse("'1'")}, '{read,write}' FROM organization_memberships
+          WHERE organization_id = '${id}' AND account_id IS NOT NULL`,
+        'ANALYZE warehouses, warehouse_rights, organization_memberships',
+      ]) {
+        await tx.query(statement);
+      }
+      const sizes: number[] = [];
+      const read: number[] = [];
+      const recording = {
+        ...database,
+        async query(text: string, values: readonly unknown[]) {
+          const rows = await tx.query(text, values);
+          sizes.push(JSON.stringify(rows).length);
+          read.push(...rowsIn(await tx.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)));
+          return rows;
+        },
+      } as unknown as typeof database;
+      const [own] = organizationsFrom(await tx.query(selectReach('account_id', '$1'), [owner.accountId]));
+      const { warehouses = [] } = own ?? {};
+      expect(warehouses).to.have.length.above(WAREHOUSES);
+      const reach = createOrganizationReach({ database: recording, clock: Date.now }).of(id);
+      const connected = await reach.through(on.clients.confidential.id, warehouses);
+      const reached = new Set(connected.map(({ reaches }) => `${reaches.length} ${reaches[0]?.rights}`));
+      expect([...reached]).to.have.members(['1 read', `${warehouses.length} read,write,manage`]);
+      for (const size of sizes) expect(size, 'characters').to.be.below(10 * WAREHOUSES);
+      for (const rows of read) expect(rows, 'rows').to.be.below(2 * WAREHOUSES);
+      throw undone;
+    });
+    expect(await work.catch((cause: unknown) => cause)).to.equal(undone);
   });
 
   it('the removal of 500 members does not read the records of all other members', async () => {

@@ -137,7 +137,7 @@ export function clientRoutes(parts: {
       async () =>
         [
           await organizationReach.policyOf(organization.id),
-          await organizationReach.of(organization.id).through(client.id),
+          await organizationReach.of(organization.id).through(client.id, organization.warehouses),
           await clientStandings.approvable([client.id]),
           await clientStandings.find(client.id, accountId),
         ] as const,
