@@ -24,8 +24,8 @@ interface Records {
 }
 
 interface Row {
-  /** Members of the lines that differ from the usual ones at first. */
-  readonly first?: { readonly account: Line };
+  /** Members of the line of the account that differ from the usual ones at first. */
+  readonly first?: Line;
   /** True if the person has a link with a provider at first: of late lines only the identity is then left out. */
   readonly isLinked?: boolean;
   readonly change: (records: Records) => Promise<unknown>;
@@ -81,7 +81,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     late: ['membership'],
   },
   'accounts resume': {
-    first: { account: { suspended: true } },
+    first: { suspended: true },
     change: command('accounts resume ACCOUNT'),
     late: ['suspended'],
   },
@@ -144,15 +144,12 @@ async function add(
     person.accountId,
   ]);
   const base = [LATE.organization(n), LATE.warehouse(n), LATE.account(n)];
-  const { first } = row;
   const lines = [
-    LATE.organization(n),
-    LATE.warehouse(n),
-    LATE.account(n),
+    ...base,
     line.membership(`A${n}`, `O${n}`),
     line.rights(`A${n}`, `W${n}`, 'read'),
     ...(row.isLinked ? [LATE.linked(n)] : []),
-    ...(first ? [{ ...LATE.account(n), ...first.account }] : []),
+    ...(row.first ? [{ ...LATE.account(n), ...row.first }] : []),
   ];
   const { results } = await push(service, at(3_600, lines));
   expect(new Set(results)).to.deep.equal(new Set(['ok']));

@@ -23,8 +23,8 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
 
   before(async () => {
     const { organizations, memberships } = on.service;
-    const subject = { accountId: on.seeded.person.accountId };
-    const organizationId = on.seeded.organization.id;
+    const { person: subject, organization } = on.seeded;
+    const organizationId = organization.id;
     rigaId = (await organizations.addWarehouse({ organizationId, name: 'Riga' })).id;
     await memberships.setRights(subject, rigaId, ['read']);
     await memberships.setRole(subject, on.seeded.elsewhere.id, 'admin');
@@ -44,6 +44,12 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     return key;
   }
 
+  /** Signs in a new user, whose only organization is `elsewhere`. */
+  async function joinElsewhere(name: string): Promise<Member> {
+    const alone = await addPerson(on.service, name);
+    await on.service.memberships.setRole(alone, on.seeded.elsewhere.id, 'admin');
+    return signedIn(on.service, alone);
+  }
   /** Opens the consent page and approves with this limit. */
   async function approveWith(limit: Fields) {
     const page = await person.open(authorization());
@@ -58,21 +64,20 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   const ALL = ['Elsewhere Storage admin:', 'Northern Logistics member: Riga read Rotterdam read+write'];
 
   it('the limit page of a revoked or unknown API key redirects to the list of keys, with an explanation', async () => {
-    const keys = '/profile/api-keys';
-    const page = await person.fillIn(keys, { name: 'Short lived', expires_in_days: '30' });
+    const page = await person.fillIn(API_KEYS, { name: 'Short lived', expires_in_days: '30' });
     expect(page.html).to.include('data-secret');
     const { id } = await keyNamed('Short lived');
-    const second = await person.get(`${keys}/${id}/limit`);
-    await person.fillIn(`${keys}/${id}/revoke`);
+    const second = await person.get(`${API_KEYS}/${id}/limit`);
+    await person.fillIn(`${API_KEYS}/${id}/revoke`);
     const attempts = [
       () => person.submit(second, { limit_rights: 'read' }),
-      () => person.get(`${keys}/${id}/limit`),
-      () => person.get(`${keys}/unknown/limit`),
-      () => person.send(`${keys}/unknown/limit`, { limit_rights: 'read' }),
+      () => person.get(`${API_KEYS}/${id}/limit`),
+      () => person.get(`${API_KEYS}/unknown/limit`),
+      () => person.send(`${API_KEYS}/unknown/limit`, { limit_rights: 'read' }),
     ];
     for (const attempt of attempts) {
       const answer = await attempt();
-      expect(answer.location?.pathname).to.equal(keys);
+      expect(answer.location?.pathname).to.equal(API_KEYS);
       expect(textOf((await person.follow(answer)).html)).to.include(said('api-keys.no-such'));
     }
   });
@@ -85,10 +90,9 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await reachOf(accessToken)).to.deep.equal(northern);
     const { memberships, organizations } = on.service;
     const later = await organizations.add({ name: 'Later' });
-    const subject = { accountId: on.seeded.person.accountId };
-    await memberships.setRole(subject, later.id, 'owner');
+    await memberships.setRole(person, later.id, 'owner');
     expect(await reachOf(accessToken)).to.deep.equal(northern);
-    await memberships.remove(subject, later.id);
+    await memberships.remove(person, later.id);
     // The next consent page preselects this limit.
     const again = await person.open(authorization());
     const sent = again.forms.flatMap(({ values }) => values);
@@ -98,23 +102,21 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
 
   it('a form keeps the places of the limit that the user cannot choose at this time, even if these are all', async () => {
     const { elsewhere } = on.seeded;
-    const alone = await addPerson(on.service, 'Alba Alone');
-    const browser = await signedIn(on.service, alone);
+    const browser = await joinElsewhere('Alba Alone');
     const { memberships, connections } = on.service;
     const approve = async (limit: Fields) =>
       browser.follow(await browser.submit(await browser.open(authorization()), { decision: 'approve', ...limit }));
-    await memberships.setRole(alone, elsewhere.id, 'admin');
     await approve({ limit_places: 'chosen', place: [elsewhere.id] });
-    const key = await apiKeyOf(on.service, alone);
+    const key = await apiKeyOf(on.service, browser);
     await browser.fillIn(`${API_KEYS}/${key.id}/limit`, { limit_places: 'chosen', place: [elsewhere.id] });
     const expectKept = async () => {
-      expect((await connections.find(alone.accountId, client().id))?.limit.places).to.deep.equal([elsewhere.id]);
-      expect((await on.service.apiKeys.find(alone.accountId, key.id))?.places).to.deep.equal([elsewhere.id]);
+      expect((await connections.find(browser.accountId, client().id))?.limit.places).to.deep.equal([elsewhere.id]);
+      expect((await on.service.apiKeys.find(browser.accountId, key.id))?.places).to.deep.equal([elsewhere.id]);
     };
-    await memberships.remove(alone, elsewhere.id);
+    await memberships.remove(browser, elsewhere.id);
     // First without any organization, then with another one.
     for (const role of [undefined, 'viewer'] as const) {
-      if (role) await memberships.setRole(alone, on.seeded.organization.id, role);
+      if (role) await memberships.setRole(browser, on.seeded.organization.id, role);
       expect((await approve({})).location, role).to.be.an('URL');
       for (const path of [connection(), `${API_KEYS}/${key.id}/limit`]) {
         const page = await browser.open(path);
@@ -126,17 +128,15 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
 
   it('a user who loses the only organization before sending the form can still approve, without any access', async () => {
     const { elsewhere } = on.seeded;
-    const alone = await addPerson(on.service, 'Lena Lost');
-    const browser = await signedIn(on.service, alone);
-    await on.service.memberships.setRole(alone, elsewhere.id, 'admin');
+    const browser = await joinElsewhere('Lena Lost');
     const page = await browser.open(authorization());
-    await on.service.memberships.remove(alone, elsewhere.id);
+    await on.service.memberships.remove(browser, elsewhere.id);
     const chosen = { decision: 'approve', limit_places: 'chosen', place: [elsewhere.id] };
     const again = await browser.follow(await browser.submit(page, chosen));
     expect(textOf(again.html)).to.include(said('limit.lost'));
     const approved = await browser.follow(await browser.submit(again, { decision: 'approve' }));
     expect(approved.location).to.be.an('URL');
-    const connection = await on.service.connections.find(alone.accountId, client().id);
+    const connection = await on.service.connections.find(browser.accountId, client().id);
     expect(connection?.limit.places).to.deep.equal([]);
   });
 
@@ -283,17 +283,16 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
 
   it('approving again does not narrow a limit to the only organization of the user', async () => {
     const { memberships, organizations } = on.service;
-    const subject = { accountId: on.seeded.person.accountId };
     const organizationId = on.seeded.organization.id;
     await approveWith({ limit_places: 'chosen', place: organizationId });
-    await memberships.remove(subject, on.seeded.elsewhere.id);
+    await memberships.remove(person, on.seeded.elsewhere.id);
     expect(textOf((await approveWith({})).html)).to.not.include(said('limit.incomplete'));
     const { accessToken } = await connect();
     const tallinn = await organizations.addWarehouse({ organizationId, name: 'Tallinn' });
-    await memberships.setRights(subject, tallinn.id, ['read']);
+    await memberships.setRights(person, tallinn.id, ['read']);
     await eventually(async () => expect((await reachOf(accessToken))[0]).to.include('Tallinn'));
     await on.service.database.query('DELETE FROM warehouses WHERE id = $1', [tallinn.id]);
-    await memberships.setRole(subject, on.seeded.elsewhere.id, 'admin');
+    await memberships.setRole(person, on.seeded.elsewhere.id, 'admin');
   });
 
   it('a limit can list all places of a user with 200 organizations', async () => {
@@ -368,7 +367,6 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
   });
 
   it('if a chosen place has just been lost, the form shows the remaining places, and does not become unlimited', async () => {
-    const subject = { accountId: on.seeded.person.accountId };
     await connect();
     const key = await apiKeyOf(on.service, person);
     for (const [path, more] of [
@@ -378,9 +376,9 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
       [API_KEYS, { name: 'Y', expires_in_days: '90' }],
     ] as const) {
       const { id: lost } = await on.service.organizations.add({ name: 'Lost Storage' });
-      await on.service.memberships.setRole(subject, lost, 'viewer');
+      await on.service.memberships.setRole(person, lost, 'viewer');
       const form = await person.open(path);
-      await on.service.memberships.remove(subject, lost);
+      await on.service.memberships.remove(person, lost);
       const fields = { ...more, limit_places: 'chosen', limit_rights: 'read', place: [rigaId, lost] };
       const again = await person.follow(await person.submit(form, fields));
       expect(textOf(again.html), `${path}`).to.include(said('limit.lost'));
