@@ -330,7 +330,7 @@ describe('code that is allowed in one place only', () => {
     expect([...new Set(found)].sort()).to.deep.equal(Object.keys(GOVERNED_WRITES).sort());
   });
 
-  it('only listed files accept a user who may still need a stronger sign-in; all others require a user who may act', () => {
+  it('only the listed files use a user who may still need a stronger sign-in', () => {
     const users = containing(/\bsignedInOf\b/).filter((name) => !name.startsWith('src/service/'));
     expect(users).to.deep.equal(NAME_A_USER);
   });

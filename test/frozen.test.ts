@@ -99,7 +99,7 @@ if (previousRelease) {
       .map((file) => `${path.relative(at, file)}\n${readFileSync(file, 'utf8')}`);
 
   describe(`the previous release, ${version}`, () => {
-    it('all its names and formats still exist, also after `npm run frozen`', () => {
+    it('all names and formats of the previous release still exist, also after `npm run frozen`', () => {
       const released = JSON.parse(readFileSync(path.join(root, 'test/frozen.json'), 'utf8')) as Frozen;
       const missing = Object.entries(released).flatMap(([what, names]) =>
         names.filter((name) => !FROZEN[what]?.includes(name)).map((name) => `${what}: ${name}`),
@@ -107,12 +107,12 @@ if (previousRelease) {
       expect(missing.filter((one) => !Object.hasOwn(ENDED, one))).to.deep.equal([]);
     });
 
-    it('none of its migrations has changed', () => {
+    it('no migration of the previous release has changed', () => {
       const folder = 'src/storage/migrations';
       expect(textsIn(ROOT, folder)).to.include.members(textsIn(root, folder));
     });
 
-    it('a settings file for it is valid', () => {
+    it('the production settings file of the previous release is valid', () => {
       const environment = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse', REDIS_URL: 'redis://redis' };
       checkSettings({ file: path.join(root, 'config/production.example.yaml'), environment });
     });

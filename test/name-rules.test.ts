@@ -85,7 +85,7 @@ describe('names that mislead their readers', () => {
     });
   }
 
-  it('names that only resemble these are accepted', () => {
+  it('names that only resemble misleading names are accepted', () => {
     for (const name of ACCEPTED) expect(checkClientName(name), name).to.deep.equal([]);
   });
 
@@ -113,7 +113,7 @@ describe('a verified client’s name with generic words added', () => {
     }
   });
 
-  it('a name in which the name of a verified client has another word, or is part of a word, is allowed', () => {
+  it('a name may contain the name of a verified client inside a word, or with a word that is not generic', () => {
     for (const name of ['Xerox App', 'Xero Storm', 'Storm for Xero', 'My App', 'Unofficial Xero']) {
       expect(isLike(name, 'Xero'), name).to.equal(false);
     }

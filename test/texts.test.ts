@@ -37,12 +37,12 @@ function addChanged(change: (texts: Record<string, Record<string, string>>) => v
 }
 
 describe('texts', () => {
-  it('each key is used by a page, a partial or a source file', () => {
+  it('each key of a text is used by a page, a partial or a source file', () => {
     expect(unused(keys), 'remove it from every file of views/texts').to.deep.equal([]);
     expect(unused(['sign-in.nothing-uses-this'])).to.have.length(1);
   });
 
-  it('each key that the sources name exists', () => {
+  it('each key of a text that the sources use exists', () => {
     const named = [...sources.matchAll(/\b(?:t|t\.parts|message)\(\s*'([^']+)'/g)].map(([, key = '']) => key);
     expect(named.length).to.be.above(50);
     expect(

@@ -22,7 +22,7 @@ export interface Gatehouse {
 
 /** The first start creates the database, which takes long on a slow disk or a busy machine. */
 const START_TIMEOUT_MS = 300_000;
-/** Longer than the service itself waits for requests in progress. */
+/** This is longer than the service itself waits for requests in progress. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 /**
@@ -31,7 +31,7 @@ const CLOSE_TIMEOUT_MS = 10_000;
  */
 export async function startGatehouse(parts: {
   readonly port: number;
-  /** The future address of the warehouse API. */
+  /** The address at which the warehouse API will listen. */
   readonly apiUrl: string;
   readonly stop: AbortSignal;
   /** The operator's settings file, of which `brand` and `rights` are used. */

@@ -16,7 +16,7 @@ export function html(literals: TemplateStringsArray, ...parts: readonly Part[]):
   return new Html(literals.map((literal, index) => literal + (texts[index] ?? '')).join(''));
 }
 
-/** Returns a page of the sandbox. @param about what the page belongs to, next to its title */
+/** Returns a page of the sandbox. @param about the program to which the page belongs, shown next to the title */
 export const htmlPage = (title: string, about: string, stylesheet: string, main: Html): string =>
   html`<!doctype html>
 <html lang="en">

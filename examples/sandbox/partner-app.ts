@@ -35,7 +35,7 @@ export async function startPartnerApp(parts: {
   const read = (name: string) => readFile(new URL(name, import.meta.url), 'utf8');
   const [style, script] = await Promise.all([read('sandbox.css'), read('watching.js')]);
 
-  /** Returns the connection of this browser only, so that no foreign link can connect it. */
+  /** Returns the connection of this browser, so that a callback link from another browser cannot connect it. */
   function connectionOf(ctx: Context): PartnerConnection {
     const known = connections.get(ctx.cookies.get(COOKIE) ?? '');
     if (known) return known;

@@ -14,7 +14,7 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
-/** Different from the ports of `npm start`, and fixed, so that a browser's old addresses work. */
+/** These ports differ from the ports of `npm start`. They are fixed, so that old addresses in a browser still work. */
 const PREFERRED_PORTS = { gatehouse: 4400, partner: 4401, api: 4402 };
 
 /** @param parts.stop aborts the start, which then throws and leaves nothing behind. */

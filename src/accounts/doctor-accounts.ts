@@ -35,8 +35,8 @@ export function createDoctorAccounts(parts: {
     },
 
     /**
-     * Deletes the account with its log, but no account of a user, nor one that was given access, because its log may be
-     * needed. Its clients must be deleted first.
+     * Deletes the doctor's account with its log. Does not delete an account of a user, or one that was given access,
+     * because its log may be needed. The clients of the account must be deleted first.
      *
      * @returns true if it was deleted
      */

@@ -12,8 +12,8 @@ export function normalizeEmail(entered: string): string | undefined {
 }
 
 /**
- * Returns the same key for all equal spellings of an address, so attempts with any spelling that finds an account are
- * limited together. Text that is no address has a key, too, which PostgreSQL accepts and no account has.
+ * Returns the same key for all equal spellings of an address, so that attempts with different spellings are limited
+ * together. A text that is no address gets a key that no account has and that PostgreSQL accepts.
  */
 export function emailKey(entered: string): string {
   const email = normalizeEmail(entered);

@@ -82,8 +82,8 @@ export function createSignInLimits({
 
   return {
     /**
-     * Runs an attempt, from `begin` to its result, after the earlier attempts on the account. Each attempt in progress
-     * counts as wrong, so several correct ones at once could otherwise reach the limit.
+     * Runs an attempt, from `begin` to its result, after the earlier attempts on the account. An attempt in progress
+     * counts as wrong. If correct attempts ran in parallel, they could reach the limit.
      *
      * @throws AccountBusy if too many attempts wait, in total or from this address, or if this one waited too long
      */

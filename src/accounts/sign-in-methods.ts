@@ -65,7 +65,7 @@ interface Ending {
   readonly sessions: boolean;
   readonly passwords: boolean;
   readonly methods: readonly string[];
-  /** Ends connections, API keys and (with `removeWith`) these methods. */
+  /** Ends the connections, the API keys and, with `removeWith`, the `methods`. */
   readonly rest: InTransaction<Account>;
 }
 

@@ -16,7 +16,7 @@ import {
 } from './token-formats.ts';
 
 export interface Authorization extends AuthorizationRecord {
-  /** Not secret: the id grants nothing, and resource servers receive it. */
+  /** The id is not secret: it grants nothing, and resource servers receive it. */
   readonly id: string;
 }
 

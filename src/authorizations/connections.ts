@@ -25,7 +25,7 @@ export type Connections = ReturnType<typeof createConnections>;
 
 export type Whose = Connection | { readonly accountId: string; readonly clientId?: undefined };
 
-/** The approved consent, and the generation that the authorizations issued for it have. */
+/** The approved consent, and the generation of the authorizations that are issued for this consent. */
 export interface ConnectedConsent extends RememberedConsent {
   /** False if the client has had another owner since the approval. The value is current, unlike a cached client. */
   readonly isSameOwner: boolean;
@@ -168,8 +168,8 @@ export function createConnections(parts: {
     ): Promise<readonly EndedConnection[]> {
       const ended = await database.transaction(async (tx) => {
         const connections = await tx.query<EndedConnection>(
-          // Lock in the subquery that has the LIMIT, so that the batch is full: PostgreSQL then replaces a row that
-          // another transaction has changed with the next row.
+          // Lock the rows in the subquery that has the LIMIT. If another transaction has changed one of the rows,
+          // PostgreSQL then takes the next row, so the batch is full.
           `WITH next AS (
               SELECT account_id FROM connections
               WHERE client_id = $1 AND ended_at IS NULL AND ($3::text IS NULL OR account_id > $3)

@@ -18,7 +18,7 @@ export type Disconnect = ReturnType<typeof createDisconnect>;
  * Ends connections with all their authorizations and approvals. Does not use the token store: this works while that
  * store is unavailable, and stays in force if a backup of that store is restored.
  *
- * @param by where the user's request came from; undefined if the operator ends them
+ * @param by the network address and the browser of the user; undefined if an operator ends the connections
  * @param within see `Connections.end`
  */
 export const createDisconnect =
@@ -107,13 +107,13 @@ export function createEndings(parts: {
     },
 
     /**
-     * Ends a token that is missing in the token store, which may have lost it: an API that has cached the token's
-     * caller would accept the token for minutes. For a token of an authorization, only makes APIs drop their cached
-     * answers, because the value alone names no account, and may be forged.
+     * Ends a token that the token store does not have. The store may have lost the token, and an API that has cached
+     * the token's caller would accept the token for minutes. For a token of an authorization, only makes APIs drop
+     * their cached answers, because the value alone does not name an account, and may be forged.
      */
     async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
-        // Only machine clients have such tokens. For others, APIs would drop cached users without need.
+        // Only machine clients have machine tokens. For any other client, APIs would drop cached users without need.
         if (kind !== 'machine') return;
         // Do not remove the token from Redis: if Redis has it again, it may belong to another client.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
@@ -121,7 +121,7 @@ export function createEndings(parts: {
       }
       const id = readValue(value)?.authorizationId;
       if (id === undefined) return;
-      // The key contains an account and the id, but the account is unknown.
+      // The account in the key is unknown, so write `-` in its place.
       const key = `- ${id}`;
       await revocations.announce(key);
       changes.announce('authorizations', key);

@@ -23,7 +23,7 @@ export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
   readonly clientId?: string;
   /** The name of the client or the API key, followed by the last four characters of a secret or key. */
   readonly name: string;
-  /** Only for a client secret, which is refused after the grace period. */
+  /** The time from which a client secret is refused, after its grace period. Absent for all other values. */
   readonly refusedFrom?: Date | undefined;
 }
 

@@ -66,9 +66,9 @@ export function createOrganizationEndings(parts: {
   }
 
   /**
-   * Records the action for the acting user, and for the user concerned without the network address and browser.
+   * Records the action for the acting user. The record for the concerned user has no network address and browser.
    *
-   * @param concerned the user whom the change concerns, if any, and the action in this user's log
+   * @param concerned the user whom the change concerns, if any, and the name of the action in this user's log
    */
   async function record(
     tx: Queries,
@@ -196,8 +196,8 @@ export function createOrganizationEndings(parts: {
     },
 
     /**
-     * Approves the client. A block of the client stays, and has priority over an approval. The log has decisions as
-     * blocks and ends of blocks, with a detail.
+     * Approves the client. If the client is blocked, it stays blocked, because a block has priority over an approval.
+     * The log records an approval as the end of a block, with the detail `decision`.
      *
      * @throws Refusal `client_changed`
      */

@@ -56,8 +56,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
     },
 
     /**
-     * @param warehouseId a chosen warehouse: the lists then contain only entries with access to it, and blocked
-     *   clients. Entries of suspended users are left out.
+     * @param warehouseId if given, the lists contain only blocked clients and the entries with access to this
+     * warehouse. Then they do not contain entries of suspended users.
      */
     of: (organizationId: string, warehouseId?: string) => createReach({ database, clock, organizationId, warehouseId }),
   };
@@ -235,8 +235,8 @@ function createReach(parts: {
     },
 
     /**
-     * Returns the members who connected the client last, sorted by its last use, with the rights that the client has
-     * through them, or would have without a policy or block.
+     * Returns the members who connected the client last, sorted by the client's last use. Also returns the rights that
+     * the client has through them, or would have without a policy or block.
      *
      * @param ofAdmins all warehouses of the organization, with the rights of an owner or admin
      */

@@ -43,7 +43,7 @@ export interface ReachingPerson extends Reaching {
 
 export interface ReachingClient extends Reaching, Blockable {
   readonly kind: ClientKind;
-  /** `waiting`: the organization requires an approval of clients, and has not decided about this one. */
+  /** `waiting`: the organization must approve clients first, and has not yet decided about this client. */
   readonly state: 'admitted' | 'blocked' | 'declined' | 'waiting';
   /** Null if the operator provides the client. */
   readonly ownerName: string | null;

@@ -127,7 +127,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
      */
     async keepEndsFor(seconds: number): Promise<void> {
       try {
-        // Tokens of an earlier, longer lifetime of this process may still be valid.
+        // Tokens that this process issued with an earlier, longer lifetime may still be valid.
         const longest = Math.max(seconds, keptLifetime);
         await raise(database, 'refresh_lifetime_seconds', '$1', [longest]);
         keptLifetime = Math.max(longest, keptLifetime);

@@ -15,7 +15,7 @@ const VALUE = /^gate_(at|rt|ac)_([A-Za-z0-9_-]{22})([A-Za-z0-9_-]{43})([A-Za-z0-
 
 /** The claims of an access token: issued at, expires at, rotation (4 bytes each), client generation (3), random (3). */
 const ACCESS_CLAIMS_BYTES = 18;
-/** Without unused bits at the end, so that no other text decodes to the same bytes. */
+/** Base64url of 18 bytes has no unused bits, so no other text decodes to the same bytes. */
 const ACCESS_CLAIMS_LENGTH = 24;
 
 interface Value {

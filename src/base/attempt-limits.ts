@@ -13,9 +13,9 @@
  */
 
 export interface Over {
-  /** The seconds until the window ends, at least 1, as in `Retry-After`. */
+  /** Seconds until the window ends, at least 1, as for `Retry-After`. */
   readonly seconds: number;
-  /** True for only the first attempt beyond the limit, for each key and window, among all nodes. */
+  /** True only for the first attempt beyond the limit, for each key and window, on all nodes together. */
   readonly isFirst: boolean;
 }
 

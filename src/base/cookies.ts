@@ -15,8 +15,8 @@ export function cookieName(issuer: string, name: string, isForOrigin = true): st
 }
 
 /**
- * With `SameSite=Lax`, the browser sends the cookie also when the user follows a link in a mail, or is redirected by a
- * client or a sign-in provider, but not with a form of another site.
+ * With `SameSite=Lax`, the browser also sends the cookie when the user follows a link in a mail, or is redirected by a
+ * client or a sign-in provider. It does not send the cookie with a form of another site.
  */
 export const cookieAttributes = (issuer: string) =>
   ({ httpOnly: true, sameSite: 'lax', secure: isSecure(issuer) }) as const;

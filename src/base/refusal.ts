@@ -16,7 +16,7 @@ export class Refusal extends Error {
   /** Must stay the same across releases, because scripts compare it. */
   readonly code: string;
   readonly remedy: string;
-  /** Empty if this kind of refusal never has several problems. */
+  /** All problems, if the refusal is about several; otherwise empty. */
   readonly problems: readonly Problem[];
 
   constructor(

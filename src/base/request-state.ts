@@ -11,7 +11,7 @@ declare module 'koa' {
     clientId?: string;
     accountId?: string;
     authorizationId?: string;
-    /** Why a request got a 5xx answer although nothing failed. No other log line has the reason. */
+    /** The reason for a 5xx answer if no failure was logged. No other log line contains this reason. */
     cause?: string;
     /** `requestState` stores each value under a different symbol. */
     [step: symbol]: unknown;

@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 export type Seals = ReturnType<typeof createSeals>;
 
 /**
- * @param purpose a value that was signed for one purpose is refused for another
+ * @param purpose a value that was signed for another purpose is refused
  * @param keys the first key signs, and all keys verify
  */
 export function createSeals(purpose: string, keys: readonly [string, ...string[]]) {

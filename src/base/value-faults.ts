@@ -7,7 +7,7 @@ const PREFIXES = KINDS.map((kind) => FORMS[kind].prefix);
 export interface Shape {
   /** Absent if the value contains no prefix of Gatehouse. */
   readonly kind?: ValueKind;
-  /** Clauses that continue the words "the value"; empty if the form is valid. */
+  /** Each fault is a clause that continues the words "the value". Empty if the form is valid. */
   readonly faults: readonly string[];
 }
 

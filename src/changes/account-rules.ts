@@ -3,8 +3,8 @@ import { newEmailProblem } from '../accounts/email.ts';
 import type { Change, Row } from './change.ts';
 
 /**
- * What an import file says about the account that now has the address that a line wants. `moves`: the file gives that
- * account another address.
+ * What the import file says about an account whose present address is in the line of another account. `moves`: the file
+ * gives the present holder another address.
  */
 export type Holder = 'moves' | 'newer' | 'absent';
 

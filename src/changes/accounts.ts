@@ -72,7 +72,7 @@ export function createAccounts(
     ...registry,
 
     /**
-     * Adds an account. An older line of another system can only give it its external id.
+     * Adds an account. An older line of another system can only give the account its external id.
      *
      * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused`
      */

@@ -63,7 +63,7 @@ export type Row = Readonly<Record<string, unknown>>;
 
 export interface Difference {
   readonly change: Change;
-  /** `removed` is also the kind for an account that is suspended because it is no longer in the other system. */
+  /** `removed` also stands for an account that is suspended because it is no longer in the other system. */
   readonly kind: 'added' | 'changed' | 'removed';
   readonly fields: Fields;
   readonly before: Row | null;

@@ -22,7 +22,7 @@ export interface Outcome {
   readonly outdated: readonly Change[];
   /** If there are problems, nothing was written. */
   readonly problems: readonly ChangeProblem[];
-  /** The times that were recorded before these changes. */
+  /** The times that were stored for the records before these changes. */
   readonly times: KnownTimes;
 }
 
@@ -56,7 +56,7 @@ export function createChanges(parts: {
   readonly connections?: number | undefined;
 }) {
   const { database, timeoutFactor = 1, connections = 10 } = parts;
-  // Unless the pool is small, let several pages wait for the lock together while an import writes a batch.
+  // Unless the pool is small, let several pages wait for the lock at the same time while an import writes a batch.
   const pagesAtOnce = Math.max(1, Math.min(3, Math.floor(connections / 3)));
   const turns = {
     // A page must not wait behind all lines of a large request, and must answer within two seconds.
@@ -88,7 +88,7 @@ export function createChanges(parts: {
   };
 }
 
-/** After this time, a page also waits for a connection (at most 0.7 s) and for the lock (at most 0.9 s). */
+/** A page waits at most this long in its queue, then at most 0.7 s for a connection and at most 0.9 s for the lock. */
 const MAX_WAIT_MS = 400;
 
 const LOCK = "pg_advisory_xact_lock(hashtext('gatehouse import'))";
@@ -154,7 +154,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
   const compared = await compare(tx, current, { by, now, file });
   const { problems, movedOut } = compared;
   const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
-  // Do not compare as a pushing system, so that an outdated line cannot end a newer suspension.
+  // Compare as if no other system had sent the line, so that an outdated line cannot end a newer suspension.
   const adopted = await compare(tx, adoptions, { by: { ...by, isSystem: false }, now, file });
   const found = [...compared.found, ...adopted.found.filter(({ before }) => before?.external_id === null)];
   if (isDryRun) return { differences: found, outdated, problems, times };

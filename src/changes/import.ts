@@ -19,7 +19,7 @@ import { fileIdOf } from './times.ts';
 /** A function that is called with the number of lines done so far. */
 type ShowProgress = ((lines: number) => void) | undefined;
 
-/** The planned time of a batch. Pages of users wait for a batch, at most 0.3 s if it takes twice as long. */
+/** The planned time of a batch. Pages wait while a batch runs: 0.3 s if it takes twice as long as planned. */
 const MAX_BATCH_MS = 150;
 /** A smaller batch would not be faster: on a slow database, round trips alone take the planned time. */
 export const LEAST_BATCH = 25;
@@ -74,7 +74,7 @@ export function createImporter(parts: {
     }
 
     let done = 0;
-    /** Runs all pages of a pass. Counts after each transaction, which may have been repeated. */
+    /** Runs all pages of a pass. Counts the lines of a page only after its transaction, which may run several times. */
     async function eachPage<At>(
       type: ImportType,
       work: (tx: Queries, now: Date, after?: At) => Promise<ComparedPage<At>>,
@@ -103,7 +103,7 @@ export function createImporter(parts: {
 
     for (const pass of plan.passes) {
       await eachPage<number>(typeOf(pass), async (tx, now, after = 0) => {
-        // A dry run must not add lines of later pages: it does not write them, and so would show them again.
+        // In a dry run, do not add lines of later pages: they are not written, so their own page would show them again.
         const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
         const outcome = await engine.make(tx, now, found.changes, options);
         const made = new Set(outcome.differences.map(({ change }) => change.number));
@@ -133,7 +133,7 @@ export function createImporter(parts: {
         return { ...found, ...outcome, changes, shown };
       });
     }
-    // If the lines still exist now, they existed while every page was compared.
+    // Check at the end that the stored lines still exist: then they existed while every page was compared.
     await run.requireHeld(database);
     problems.refuse();
     return { report: tally.report(), pruned, files };
@@ -213,7 +213,7 @@ interface Compared extends SetsOfFile {
 
 type Wrong = { readonly number?: number; readonly message: string };
 
-/** What a page would change. It is a page of lines, or of records that the file lacks. */
+/** The comparison of one page: a page of lines, or of records that are not in the file. */
 interface ComparedPage<At> extends Pick<Outcome, 'differences' | 'outdated' | 'times'> {
   readonly changes: readonly Change[];
   readonly shown: readonly ImportChange[];
@@ -240,8 +240,8 @@ function sizeAfter(size: number, ms: number): number {
 }
 
 /**
- * Checks the limit again, because other records may have been imported since the comparison, or other lines may have
- * become current.
+ * Checks the limit of removals again. Since the comparison, other records may have been imported, or other lines may
+ * have become current.
  * @throws Refusal `prune_over_limit`, which undoes the page
  */
 function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {

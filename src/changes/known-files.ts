@@ -65,8 +65,8 @@ export async function chooseFile(
 }
 
 /**
- * Returns how many records are in each set. Counts in steps, because a statement has a timeout. The numbers stay upper
- * limits until the next import: only an import adds records to a set.
+ * Returns how many records are in each set. Uses several statements, because each statement has a timeout. Until the
+ * next import, no set can have more records than this, because only an import adds records to a set.
  */
 export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>();

@@ -12,7 +12,7 @@ interface NewAccess {
   readonly warehouse?: { readonly id: string; readonly rights: readonly Right[] } | undefined;
 }
 
-/** Changes of memberships take effect at the next request. A repeated one only updates the recorded time. */
+/** Changes of memberships take effect at the next request. A repeated change only updates the recorded time. */
 export function createMemberships(parts: {
   readonly database: Database;
   readonly engine: Changes;

@@ -233,8 +233,8 @@ async function removeSteps(
   const step = (work: (tx: Queries, now: Date) => Promise<unknown[]>): Promise<unknown[]> =>
     retried(() =>
       engine.transaction(async (tx, now) => {
-        // Catch the timeout inside the transaction, because a timeout of the wait for the lock must not reduce the
-        // size.
+        // Catch only a timeout inside the transaction: if the wait for the lock times out, the size of a step must stay
+        // the same.
         const rows = await work(tx, now).catch((error: unknown) => {
           if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
           throw error;
@@ -265,7 +265,7 @@ async function removeSteps(
   return removed;
 }
 
-/** After this time the job begins no further step, because other cleaning jobs must wait for this one. */
+/** After this time the job begins no further step, because the other cleaning jobs wait for this job. */
 const JOB_MS = 5_000;
 
 const PLACES_AT_ONCE = 10;

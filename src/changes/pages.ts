@@ -38,9 +38,9 @@ const linesSql = (pass: Pass): string =>
   } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
 
 /**
- * Returns the lines of `linesSql`, and the lines of accounts whose present address the page gives to another account:
- * both accounts must change in one transaction. The added lines may need the addresses of further accounts. PostgreSQL
- * overestimates the number of rows a hundredfold.
+ * SQL for the lines of `linesSql`, and for the lines of accounts whose present address a line of the page gives to
+ * another account. Both accounts must change in one transaction. An added line may itself need the address of a further
+ * account. PostgreSQL expects a hundred times more rows than there are.
  */
 const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
     SELECT number, email_key FROM ${linesSql('account')}
@@ -106,7 +106,7 @@ export async function pageOf(
   const rows = await tx.query<Row>(select, [plan.importId, after, size, ...more]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
-    /** The number of lines, without the added lines of later pages. */
+    /** The number of lines on this page. The added lines of later pages are not counted. */
     count: Math.min(rows.length, size),
     next: rows.length < size ? undefined : rows[size - 1]?.number,
   };
@@ -224,7 +224,7 @@ const isNewer = (thing: string): string =>
 export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
   fileId,
 
-  /** Returns what the file says about accounts whose address another line wants. */
+  /** Returns what the file says about accounts whose present address is in the line of another account. */
   async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
     const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
       `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, ${isNewer("'account ' || h.id")} AS is_newer

@@ -115,7 +115,7 @@ export async function prunePage(
   const { gone = [], kept = [] } = Object.groupBy(older, ({ is_needed }) => (is_needed ? 'kept' : 'gone'));
   return {
     gone: gone.map((row) => absentOf(type, row, asOf)),
-    /** Records that stay, because a manually created record would be removed with them. */
+    /** Records that are not removed, because the removal would also remove a manually created record. */
     kept: kept.map((row) => absentOf(type, row, asOf)),
     newer: absent.length - older.length,
     present: imported.length,

@@ -55,7 +55,7 @@ export function createPushedChanges(parts: {
     const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
       [id, account_id, warehouse_id ?? organization_id].join(' '),
     );
-    // Two names may mean the same record. After this error, the caller applies smaller batches.
+    // Two lines can name the same record by different names. After this error, the caller applies smaller batches.
     if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
     await answerMissing(tx, resolved, answer);
     const { differences, outdated, problems } = await changes.make(tx, now, known, {

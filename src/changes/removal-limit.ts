@@ -13,7 +13,7 @@ const MIN_OF_SHARE = 50;
 export function createRemovalLimit(parts: { readonly clock: Clock; readonly limit: () => string }) {
   const { clock, limit } = parts;
 
-  /** @param tx must have the lock that serializes changes, so that no other batch reads the count meanwhile */
+  /** @param tx must have the lock that serializes changes, so that no other batch reads the count at the same time */
   async function left(tx: Queries, wanted: number): Promise<number> {
     const share = limit().endsWith('%') ? Number.parseInt(limit(), 10) : undefined;
     const [row] = await tx.query<{ removed: number; people: number }>(

@@ -85,8 +85,8 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
 }
 
 /**
- * Removes the address from the names by which a deletion is looked for, if the line has another name: a person may have
- * the former address of a deleted person.
+ * Returns the names by which to look for a recorded deletion. Leaves out the address if the line has another name,
+ * because a person may have the former address of a deleted person.
  */
 const surest = (names: Names): Names =>
   names.external === undefined && names.id === undefined ? names : { ...names, email: undefined };
@@ -146,7 +146,7 @@ function ownOf(line: PushedLine, type: NamedType, of: Lookup): Found | undefined
   const { external, id, email } = names;
   const holder = of(type, 'email', email);
   if (line.removed === true) {
-    // The address may be outdated. Ignore an address that no account has if the line has another name.
+    // The address may be outdated. If no account has the address, and the line has another name, ignore the address.
     const isOld = holder === undefined && (id ?? external) !== undefined;
     return theOne(type, OWN, isOld ? { id, external } : names, of);
   }

@@ -22,7 +22,7 @@ export const isNamed = (type: ImportType): type is NamedType => type in TABLES;
  * keep their rights.
  */
 export const PASSES = ['organization', 'warehouse', 'account', 'membership', 'move', 'warehouse_rights'] as const;
-/** Lines that are compared together: all lines of a type, or the lines that move a warehouse. */
+/** A group of lines that are compared together: the lines of one type, or the lines that move warehouses. */
 export type Pass = (typeof PASSES)[number];
 export const typeOf = (pass: Pass): ImportType => (pass === 'move' ? 'warehouse' : pass);
 
@@ -32,7 +32,7 @@ const SEPARATOR = '\u001F';
 export interface Staged {
   /** The number of lines, without blank lines. */
   readonly lines: number;
-  /** The passes that have lines. Passes without lines run no statements. */
+  /** The passes for which the file has lines. The other passes run no statements. */
   readonly passes: readonly Pass[];
   /** The number of the first line that cannot be read at all. It may be about any record. */
   readonly unread: number | undefined;

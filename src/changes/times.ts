@@ -102,7 +102,7 @@ export const isDeleted = (times: KnownTimes, { named = [] }: Change): boolean =>
 /**
  * Returns true if the record, or what it depends on, was changed or ended after the time of the change.
  *
- * @param isImport the times of two imports are not compared: the one that runs last wins
+ * @param isImport true for an import: the times of two imports are not compared, because the import that runs last wins
  */
 export function isOutdated(times: KnownTimes, change: Change, isImport = false): boolean {
   const isNewer = newerThan(times, change, isImport);
@@ -126,8 +126,8 @@ export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
   newerThan(times, change, false)(unlinkedKey(change.id, change.identity.issuer), 'endedAsOf');
 
 /**
- * Returns true if an outdated line surely means the person who was found for it: since the time of the line, no person
- * with these names was deleted, and no person got or lost this address.
+ * Returns true if an outdated line certainly means the person that was found for it. Since the time of the line, no
+ * person with these names was deleted, and no person got or lost this address.
  */
 export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
   !isOutdated(times, { ...change, id: undefined }, isImport);
@@ -157,7 +157,7 @@ function movedAddresses({ type, set }: Change, before: Row | null | undefined): 
   return keys.size > 1 ? [...keys] : [];
 }
 
-/** SQL that is true if the record was not deleted meanwhile. A scalar subquery always uses the primary key. */
+/** SQL that is true if the account or place still exists. A scalar subquery always uses the primary key. */
 const stillExists = (part: string): string =>
   `(${part}_id IS NULL OR (SELECT true FROM ${part}s x WHERE x.id = ${part}_id))`;
 

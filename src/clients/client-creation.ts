@@ -126,8 +126,8 @@ export function createClientCreation(parts: {
 
   return {
     /**
-     * Registers a client. Returns the value of its secret only here; a public client has none. `inTransaction` receives
-     * the client's id.
+     * Registers a client. Only this result contains the value of its secret; a public client has no secret.
+     * `inTransaction` receives the client's id.
      *
      * @throws Refusal `client_invalid` (with every problem), `owner_unknown` or `clients_limit`; AccountBusy
      */

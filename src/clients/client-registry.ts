@@ -106,7 +106,7 @@ export function createClientRegistry(parts: {
     /** Returns the client with its secrets, even if it is suspended; undefined if it does not exist. */
     find,
 
-    /** Returns the clients that match all of `only` from the database, oldest first. */
+    /** Returns the clients from the database that match every condition in `only`, oldest first. */
     async list(page: PageRequest = {}, only: ClientFilter = {}): Promise<Page<Client>> {
       const { kind, ownerAccountId, isSuspended } = only;
       const query = {

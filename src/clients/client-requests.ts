@@ -59,9 +59,9 @@ export type ClientRequests = ReturnType<typeof createClientRequests>;
 type Share = 'owner' | 'client' | 'stranger';
 type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share };
 
-/** Maximum number of stored requests per client, step and `Share`. */
+/** Maximum number of stored requests for each client, step and kind (`Share`). */
 const MAX_KEPT = 100;
-/** Maximum number of problems per minute, per client, step and `Share`. */
+/** Maximum number of problems per minute, for each client, step and kind (`Share`). */
 const MAX_PER_MINUTE = 60;
 /** Maximum number of equal problems (`EQUAL`) per minute, so that equal problems do not displace others. */
 export const MAX_EQUAL = 5;
@@ -102,7 +102,7 @@ export function createClientRequests(parts: {
   /** Counts a problem. Returns true if it exceeds the limit per minute of its share or of equal problems. */
   function isFlood(problem: WaitingRequest): boolean {
     const number = Math.floor(problem.at.getTime() / MINUTE_MS);
-    // Keep the newer minute if a problem of the previous minute arrives late.
+    // If a problem of the previous minute arrives late, count it in the newer minute.
     if (number > minute.number) minute = { number, counts: new Map() };
     const { counts } = minute;
     const share = `${problem.clientId} ${problem.step} ${problem.share}`;

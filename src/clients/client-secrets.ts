@@ -92,10 +92,10 @@ export function createClientSecrets(parts: {
 
     /**
      * Renews a client whose secrets or tokens were stolen: ends all its secrets, and creates one new secret. What was
-     * issued before is refused; only its refresh tokens work once more, together with the new secret.
+     * issued before is refused, except refresh tokens: together with the new secret, they work until the first refresh.
      *
      * @param inTransaction receives the last characters of the secrets, for the audit log
-     * @returns `client` is undefined if it could not be read afterwards, because a failure must not lose the secret. If
+     * @returns `client` is undefined if it could not be read after the renewal; the secret is returned nevertheless. If
      * the same form was sent before, `lastFour` has the last characters of the secret that was created then.
      * @throws Refusal `client_unknown`, `not_renewable` or `renewed_just_now`
      */
@@ -141,7 +141,7 @@ export function createClientSecrets(parts: {
         if (secret) await record(tx, secret);
         return secret;
       });
-      // Read only to clear this node's cache. Ignore failures, because the mark is already stored.
+      // Read the client only to clear this node's cache. Ignore failures, because the secret is already marked.
       if (marked) await readChanged(marked.clientId).catch(() => {});
       return marked;
     },

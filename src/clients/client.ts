@@ -26,7 +26,7 @@ export interface Client {
   readonly ownerName?: string;
   /** When the current owner (or the operator) took over the client; absent if the first owner still has it. */
   readonly ownedSince?: Date;
-  /** In the order chosen by the owner. Empty for machine clients and resource servers. */
+  /** The redirect URIs, in the order chosen by the owner. Empty for machine clients and resource servers. */
   readonly redirectUris: readonly string[];
   /** True for a public client on the user's device (RFC 8252), which may use loopback ports or private schemes. */
   readonly isNative: boolean;

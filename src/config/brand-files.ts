@@ -71,7 +71,7 @@ function imageIn(bytes: Buffer): Omit<Logo, 'base64'> | undefined {
   return isWebp ? { type: 'webp', ...webpSize(bytes) } : undefined;
 }
 
-/** Reads the size from the first chunk (RFC 9649 §2.5, §2.6, §2.7). */
+/** Reads width and height of a WebP image from its first chunk (RFC 9649 §2.5, §2.6, §2.7). */
 function webpSize(bytes: Buffer): Pick<Logo, 'width' | 'height'> {
   const kind = bytes.toString('latin1', 12, 16);
   if (kind === 'VP8X') return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };

@@ -18,7 +18,7 @@ import { MAKE_A_KEY, MIN_KEY_LENGTH, type Secrets, variableOf } from './environm
 import { type ConfigurationProblem, ConfigurationProblems } from './problems.ts';
 import type { Settings } from './settings.ts';
 
-/** The mode bits of group and others. As in ssh, a key file that they can access is refused. */
+/** The mode bits of group and others. As in ssh, a key file that other users can access is refused. */
 const OTHERS_MAY_READ = 0o077;
 
 const GET_KEYS_BACK =

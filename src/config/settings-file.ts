@@ -113,7 +113,7 @@ function parsed(file: string, source: string): { value: unknown; lineOf: ReadSet
 const OPEN_QUOTE = /Missing closing/;
 const OPEN_BRACKET = /end with a [\]}]/;
 
-/** Patterns match code and message of the error, because several mistakes have the same code. */
+/** Each pattern is matched with the code and the message of the error, because several mistakes have the same code. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [OPEN_QUOTE, 'write the quote that closes it, on the same line'],
   [OPEN_BRACKET, 'close the bracket that begins here, or indent all lines below it'],

@@ -82,7 +82,7 @@ function inCode(file: SettingsFile): SectionsInCode {
 
 /**
  * @param providers the providers of the file, each with its secret
- * @param directory the path of the data directory is relative to this one
+ * @param directory the base of a relative path to the data directory
  * @param logos the logos that the file names
  */
 export function settingsFrom(

@@ -59,7 +59,7 @@ const redisForms = [
   new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
   // Sentinels; the path is the name of the master that they watch.
   new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
-  // Some nodes of a cluster; these nodes name the other nodes.
+  // Some nodes of a cluster. The client asks these nodes for the other nodes.
   new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),
 ];
 

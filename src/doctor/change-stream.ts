@@ -19,7 +19,7 @@ export interface StreamWatch {
   readonly limit: number;
 }
 
-/** In the watched time about eleven heartbeats arrive, which is more than `MAX_AT_ONCE`. */
+/** While the stream is watched, about eleven heartbeats arrive, which is more than `MAX_AT_ONCE`. */
 const STREAM_WATCH: StreamWatch = { watched: 2_900, limit: 6_000 };
 
 /**
@@ -49,7 +49,7 @@ export async function watchChanges(
         arrived += atOnce;
         if (performance.now() - start >= watched) return undefined;
       }
-      // The service ends no stream so early, so a proxy cut the stream, or a cache answered.
+      // The service does not end a stream so soon, so a proxy has cut the stream, or a cache has answered.
       return about(`ended after ${arrived} heartbeat(s)`);
     } catch (error) {
       const late = `delivered nothing for ${limit / 1000} s, although the service sends four times a second`;

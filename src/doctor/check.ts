@@ -18,7 +18,7 @@ type Provided = { readonly [Name in Need]: Awaited<ReturnType<Needs[Name]>> };
 export const PUBLIC = 'issuer';
 
 /**
- * @param where the `where` of each finding whose verdict has no `where`
+ * @param where the `where` of findings whose verdict does not set `where`
  * @param run returns no verdict if the check does not apply to this deployment
  */
 export const check = <Used extends Need>(

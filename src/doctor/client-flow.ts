@@ -51,7 +51,7 @@ interface Step {
 
 export type StepName = keyof typeof STEPS;
 
-/** The steps in their order. Without a retry window, `retry` is a replay: skip it. */
+/** The steps in their order. If the service has no retry window, skip the step `retry`, which would be a replay. */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,

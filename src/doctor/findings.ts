@@ -37,7 +37,7 @@ export const ok = (message: string, ms?: number): Verdict => ({ status: 'ok', me
 /** @param because a clause such as "the database does not answer" */
 export const notChecked = (because: string): Verdict => ({ status: 'not_checked', message: `not checked: ${because}` });
 
-/** @param place the `where` of a verdict that has no `where` */
+/** @param place the `where` of the finding if the verdict does not set `where` */
 export const findingOf = (
   check: string,
   place: string,

@@ -8,7 +8,7 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './request-checks.ts';
 
-/** The service notices within 1 s that a store answers again. A busy account is free even sooner. */
+/** The service notices within 1 s that a store answers again. A busy account accepts requests even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
 /** Answers errors of the OAuth routes as OAuth errors in JSON. */
@@ -19,7 +19,7 @@ export function answerJsonErrors({ issuer, log }: { issuer: string; log: Logger 
     } catch (error) {
       const answer = oauthErrorAnswer(issuer, asOAuthError(ctx, error, log));
       if (answer.status !== 503) return answer;
-      // A `Retry-After` of the error is more exact.
+      // Keep the error's own `Retry-After`, which is more exact.
       return { ...answer, headers: { 'Retry-After': RETRY_AFTER_SECONDS, ...answer.headers } };
     }
   };
@@ -55,7 +55,7 @@ export function answerErrorPages(parts: { errorPage: ErrorPage; issuer: string; 
       if (status >= 500) logFailure(ctx, error, log);
       await errorPage.show(ctx, status);
     }
-    // A `Retry-After` of the page is more exact.
+    // Keep the page's own `Retry-After`, which is more exact.
     const isForLater = ctx.status === 503 || ctx.status === 429;
     if (isForLater && !ctx.response.get('Retry-After')) ctx.set('Retry-After', RETRY_AFTER_SECONDS);
   };

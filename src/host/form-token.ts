@@ -40,8 +40,8 @@ export function createFormTokens(parts: {
   };
 
   /**
-   * Returns this browser's random id. A new browser gets an id until it is closed, in only one cookie, even if this is
-   * called several times for one answer.
+   * Returns the random id of this browser. A new browser gets the id in a cookie that ends with the browser. Several
+   * calls for one answer set only one cookie.
    */
   function browserOf(ctx: Context): string {
     const known = browserIdOf(ctx) ?? given.find(ctx);

@@ -30,8 +30,8 @@ export interface ConnectionLimits {
 }
 
 /**
- * Node's defaults would let slow clients hold their sockets for minutes (60 s for the headers and
- * 300 s for a request, checked every 30 s), and clients that do not read the answer forever.
+ * Node's defaults would let slow clients hold their sockets for minutes: 60 s for the headers and 300 s for a request,
+ * checked every 30 s. Clients that do not read the answer could hold them forever.
  */
 const LIMITS: ConnectionLimits = {
   maxHeaderSize: 16 * 1024,
@@ -151,7 +151,7 @@ function portOf(server: Server | undefined): number | undefined {
  */
 export async function drain(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  // Repeat this, because the connection of an answer that ends later, such as a stream, becomes idle only then.
+  // Repeat this, because a connection becomes idle only when its answer ends. Some answers, such as streams, end late.
   const idle = setInterval(() => server.closeIdleConnections(), DRAIN_SWEEP_MS);
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_LIMIT_MS);
   await closed;
@@ -202,8 +202,8 @@ interface Answers {
 }
 
 /**
- * Closes a listener that still gets requests. Makes its clients reconnect, and answers every request. All servers that
- * are closed together, such as those of both loopback addresses, share one departure.
+ * Closes a listener that still gets requests. Makes its clients reconnect, and answers every request. Use one call for
+ * all servers that close together, such as those of both loopback addresses.
  */
 export function createDeparture() {
   let phase: 'open' | 'announced' | 'closing soon' | 'closed' = 'open';
@@ -305,8 +305,8 @@ async function closeWhenAnswered(
 }
 
 /**
- * Closes the idle connections on which no client still reads its answer. For Node.js, a connection is idle as soon as
- * its answer is written.
+ * Closes idle connections, except those on which a client still reads its answer. Node.js regards a connection as idle
+ * as soon as its answer is written.
  */
 function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
   const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);

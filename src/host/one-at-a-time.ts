@@ -20,7 +20,7 @@ export function oneAtATime(handler: RequestListener) {
     socket.pause();
     if (!answer.shouldKeepAlive) return;
     answer.shouldKeepAlive = false;
-    // If the headers are sent, they said that the connection stays open.
+    // The headers may already have said that the connection stays open, so close it after the answer.
     answer.once('finish', () => socket.destroySoon());
   }
 
@@ -37,8 +37,8 @@ export function oneAtATime(handler: RequestListener) {
     },
 
     /**
-     * Calls `work`, which ends a connection after invalid input, unless an answer is not sent yet: the client would take
-     * the text of `work` as a part of it. Then the connection ends after that answer.
+     * Calls `work`, which ends a connection after invalid input. If an answer is not sent yet, the connection ends
+     * after that answer, because the client would take the text of `work` as a part of the answer.
      */
     afterAnswers(socket: Socket, work: () => void): void {
       const answer = answers.get(socket);

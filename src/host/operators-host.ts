@@ -173,7 +173,7 @@ function decodedHeader(value: string): string | undefined {
   return /^\P{C}{1,500}$/u.test(text) && !holdsSecret(text) ? text : undefined;
 }
 
-/** If a reload fails, the settings stay, and the answer (422) lists the problems of the file. */
+/** If a reload fails, the settings stay unchanged, and the answer (422) lists the problems of the file. */
 function answerReload(work: (ctx: Context) => Promise<object>): Middleware {
   return async function answerReload(ctx) {
     // Waiting for other nodes may take longer than the idle timeout of a connection.

@@ -16,10 +16,10 @@ let dropped = 0;
 export const droppedLogLines = (): number => dropped;
 
 /**
- * Writes in batches: one write per line would double the cost of logging. Nothing is lost on an
- * orderly exit or an uncaught exception; a process that is killed (SIGKILL, out of memory) loses
- * the lines of its last quarter of a second at most. Never throws: if the lines cannot be written,
- * because a disk is full or the reader has gone, requests are answered without them.
+ * Writes in batches: one write per line would double the cost of logging. Nothing is lost on an orderly exit or an
+ * uncaught exception. A process that is killed (SIGKILL, out of memory) loses at most the lines of its last quarter of
+ * a second. Never throws: if the lines cannot be written, because a disk is full or the reader has gone, requests are
+ * answered without them.
  */
 export function createProcessLog({ level }: { readonly level: string }): Logger {
   // Write synchronously: an asynchronous write that is pending at the exit may never happen.

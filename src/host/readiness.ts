@@ -123,7 +123,7 @@ export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
 
   return ({ database, tokens }: StoreStates): void => {
     look('database', database);
-    // If both are the same store, one line is enough.
+    // If tokens are in the database, do not log the same clock twice.
     if (tokens !== database) look('tokens', tokens);
   };
 }

@@ -77,7 +77,7 @@ export function createRequestLog(parts: RequestLogParts) {
 interface PinoInside {
   /** The beginning of a line for each level, such as `{"level":30`. */
   readonly [symbols.lsCacheSym]: Readonly<Record<number, string>>;
-  /** The texts of the time and of the bindings begin with a comma. */
+  /** The texts of `timeSym` and `chindingsSym` begin with a comma. */
   readonly [symbols.timeSym]: () => string;
   readonly [symbols.chindingsSym]: string;
   readonly [symbols.streamSym]: { lastLevel?: number; write(line: string): void };

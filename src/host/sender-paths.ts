@@ -67,12 +67,12 @@ export const answerChanges = (push: PushChanges): Middleware =>
     }
   };
 
-/** Ends the values of the report, and returns the answer. @throws Refusal */
+/** Revokes the values in the report, and returns the answer. @throws Refusal */
 export type EndLeaked = (report: string, scanner: string) => Promise<object>;
 
 const STATUSES: Readonly<Record<string, number>> = { too_many_values: 413, not_done: 503 };
 
-/** `POST /leaks`: ends the values that a scanner found in public. */
+/** `POST /leaks`: revokes the values that a scanner found in public. */
 export const answerLeaks = (endLeaked: EndLeaked): Middleware =>
   async function leaks(ctx) {
     const body = await bodyOf(ctx, 'Send several requests.');
@@ -120,7 +120,7 @@ const limitInvalid = new Refusal(
 );
 
 /**
- * Reads the whole body, so that an interrupted request changes and ends nothing.
+ * Reads the whole body first, so that an interrupted request has no effect.
  * @param remedy what the caller should do about a body that is too large
  * @returns undefined if the body is too large (this function then answers 413) or the connection was lost
  */

@@ -42,7 +42,7 @@ function draw(name: string, locals: ejs.Data): string {
   }
 }
 
-// Check all texts at the start.
+// Check the texts of all languages at the start.
 languages();
 
 /** The data that every page gets in addition to its own: the signed-in user, and the token of its forms. */

@@ -10,7 +10,7 @@ import { wholeNumber } from './command/arguments.ts';
 import type { Operator, Report } from './command/operator.ts';
 import { REFUSED, table, toMoment } from './command/report.ts';
 
-/** The pause between two reads. No timeout of a read is shorter. */
+/** The pause between two reads, and the shortest timeout of a read. */
 const POLL_PAUSE_MS = 500;
 /** The maximum time of a read with the service's own timeouts. */
 const READ_MS = 2_000;

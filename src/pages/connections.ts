@@ -113,7 +113,7 @@ export function connectionsPage(parts: {
       filters: [unusedFilter(clock()), ...UNUSUAL],
     });
     const kept = keptOf(ctx);
-    // The list of unused apps does not propose itself.
+    // The list of unused apps does not link to itself.
     const unused = kept.only ? 0 : connected.filter(unusedFilter(clock()).has).length;
     await kit.render(ctx, 'connections', {
       notice: await kit.notices.take(ctx),

@@ -24,7 +24,7 @@ const HEADERS = {
   'Retry-After': { description: 'In seconds.', schema: { type: 'integer' } },
 };
 
-/** Adds the URL of the service, and the errors of each endpoint, to the document. */
+/** Returns the OpenAPI document with the URL of the service and the errors of each endpoint. */
 export function openApiDocument(issuer: string): OpenApiDocument {
   fileInJson ??= JSON.stringify(parse(readFileSync(file, 'utf8')));
   const document: OpenApiDocument = JSON.parse(fileInJson);

@@ -58,7 +58,7 @@ export interface ConfirmView {
   readonly section: string;
   /** A question, such as `Disconnect Parcel Pilot?`. */
   readonly heading: Message;
-  /** Present if the subject is still in use. */
+  /** A warning that the subject of the question is still in use. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly notice: Text | undefined;

@@ -23,7 +23,7 @@ export interface BrowserSession extends SessionKey {
   readonly proofs: readonly Proof[];
 }
 
-/** A session that has not ended, of an account that is not suspended. */
+/** A session that has not ended and whose account is not suspended. */
 export interface ActiveBrowserSession extends BrowserSession {
   readonly account: Account;
 }

@@ -101,8 +101,8 @@ export function createClientAuthentication(parts: {
 
     /**
      * Route step: authenticates the resource server for which a reverse proxy asks, by Basic credentials in a header of
-     * its own. The status of a refusal is never 401, because the API's caller would then get another token, and never
-     * above 499, because strangers can cause it and such a status alerts the operator.
+     * its own. The status of a refusal is never 401, because the API's caller would then get another token. It is never
+     * above 499, because strangers can cause the refusal, and such a status alerts the operator.
      *
      * @throws OAuthError with status 400, or TooManyFailures
      */

@@ -11,7 +11,7 @@ import { NO_SCOPES } from './oauth-error.ts';
 
 /** An open sign-in or consent page can be used for this long. */
 const INTERACTION_SECONDS = 3_600;
-/** Limited because unauthenticated callers can have a state stored. */
+/** The size is limited, because the service stores the `state` of unauthenticated callers. */
 const MAX_STATE_BYTES = 2_048;
 
 interface ConfigurationParts {
@@ -73,8 +73,8 @@ export function engineConfiguration(parts: ConfigurationParts): Configuration {
     },
 
     findAccount: async (ctx, accountId) => {
-      // Every request for a code passes here, with or without a page. If the session has ended, or needs a
-      // stronger sign-in, it gets no code: the request asks for a sign-in (`login_required`).
+      // The engine calls this for every request for a code, even if it shows no page. If the session has ended, or
+      // needs a stronger sign-in, the engine issues no code, but asks for a sign-in (`login_required`).
       const { session } = ctx.oidc;
       if (session?.accountId !== accountId || !(await mayAct(session, ctx))) return undefined;
       return { accountId, claims: (): AccountClaims => ({ sub: accountId }) };

@@ -100,7 +100,7 @@ export const OVERRIDES: readonly Override[] = [
     because: 'the engine uses the fragment if a token was requested there, and sends no error_uri',
     test: ['authorization-endpoint.test.ts', 'state, iss and the URL of the page about the error'],
     install(engine, { refuse }) {
-      // No client can request this mode: `responseModeAllowed` allows `query` only.
+      // Clients cannot request this mode, because `responseModeAllowed` allows only `query`.
       const mode = 'refusal';
       engine.registerResponseMode(mode, refuse);
       // The engine emits this event before it chooses the mode.

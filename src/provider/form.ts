@@ -5,9 +5,9 @@ import { requestState } from '../base/request-state.ts';
 import { cut, withoutSecrets } from '../clients/storable-text.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** No request of a client needs nearly as many bytes. */
+/** This is far more than any request of a client needs. */
 const MAX_BYTES = 56 * 1024;
-/** A user may tick thousands of warehouses on a consent page, with 26 bytes each. */
+/** A user may tick thousands of warehouses on a consent page, and each of them takes 26 bytes. */
 const MAX_PAGE_BYTES = 256 * 1024;
 /** Each chunk, however small, costs an event. A normal body of the largest size has about 180 chunks. */
 const MAX_CHUNKS = 1_000;

@@ -57,7 +57,7 @@ interface OvertakenInteraction {
 export async function restartOf(provider: Provider, store: TokenStore, uid: string) {
   const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
   if (answered) return answered.data.restart;
-  // If another user has signed in in another tab, the request exists, but is not that user's.
+  // If another user has signed in in another tab, the interaction still exists, but belongs to the previous user.
   const orphan = await provider.Interaction.find(uid);
   return orphan && restartUrl(orphan.params);
 }

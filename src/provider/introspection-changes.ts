@@ -9,9 +9,9 @@ import { OAuthError } from './oauth-error.ts';
 import { createRecentChanges, type RecentChanges } from './recent-changes.ts';
 
 const HEARTBEAT_INTERVAL_MS = 250;
-/** Tells readers the heartbeat interval. Every line that begins with a colon is a heartbeat, and so is this line. */
+/** Tells readers the heartbeat interval. Every line that begins with a colon is a heartbeat, including this line. */
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
-/** Replaces `FIRST_HEARTBEAT` in a stream that has repeated all changes that its reader missed. */
+/** Sent in place of `FIRST_HEARTBEAT` if the stream has repeated all changes that its reader missed. */
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
 const LEAVING = ': leaving\n\n';
 /** Maximum number of characters buffered in one stream. Later changes wait in the list that all streams share. */

@@ -79,7 +79,7 @@ export async function describeToken(
 const isAccessToken = (found: Found | undefined): found is Found<PresentedAccessToken> =>
   found?.value.kind === 'access_token';
 
-/** An API key belongs to no client: only resource servers may ask about it. */
+/** An API key does not belong to a client, so only resource servers may introspect it. */
 async function describeKey(key: ApiKey, ctx: Context, parts: IntrospectionParts) {
   if (authenticatedClient(ctx).kind !== 'resource-server') return undefined;
   const person = await parts.people.find(key.accountId);

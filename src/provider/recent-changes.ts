@@ -3,13 +3,13 @@ import type { ChangeFeed, FeedPosition } from '../storage/change-feed.ts';
 
 /** Milliseconds for which changes are kept. */
 const KEPT_FOR = 60_000;
-/** About 8 MB. One import can change the access of this many users. */
+/** Maximum number of stored changes, about 8 MB. One import can change the access of this many users. */
 const MAX_CHANGES = 50_000;
 /** A reader must be able to read the repeated changes within the two seconds that it waits. */
 const MAX_REPEATED = 5_000;
 /**
- * Changes are repeated from this many milliseconds before the requested position: a change arrives up to 950 ms after
- * its commit, and the position that is recorded with it may be just as old.
+ * A repetition begins this many milliseconds before the requested position. A change arrives up to 950 ms after its
+ * commit, and the position that is recorded with the change may be just as old.
  */
 const OVERLAP = 2_000;
 
@@ -80,7 +80,7 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
       }
     },
 
-    /** Repeats no earlier change from now on, because changes may have been missed. */
+    /** Call this if changes may have been missed: from then on, earlier changes are not repeated. */
     repeatNone: () => repeatNone(undefined),
 
     get next(): number {

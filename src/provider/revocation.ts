@@ -49,7 +49,7 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
         throw new OAuthError(400, 'invalid_grant', 'the token was issued to another client');
       }
       if (token) await token.end(ctx);
-      // A client that received no answer repeats its request, so its ended token is no error.
+      // A client that received no answer repeats its request, so a token that has already ended is no error.
       else if (!(await parts.endings.hasEnded(value, clientId))) {
         await limitUnknown(ctx);
         await parts.endings.endUnknown(value, client);

@@ -22,7 +22,7 @@ export function endOfSession(
 
 export interface ActiveSession {
   readonly signedInAt: Date;
-  /** The time of the last request: a moment between its start and its end. */
+  /** A time between the start and the end of the last request. */
   readonly lastSeen: Date;
   readonly endsAt: Date;
 }

@@ -64,8 +64,8 @@ export function createSessionWrites(parts: {
     const { seconds, kept, nameCookie } = await keptFor(session, ctx);
     if (!(await mayAct(session, ctx))) return undefined;
     if (!(await store.replaceSession(...kept))) return undefined;
-    // If the cookie was signed with a former key, the engine signs it again, but so that it ends with the browser: set
-    // it again for its whole lifetime.
+    // If a former key signed the cookie, the engine signs it again, but as a cookie that ends with the browser. So set
+    // the cookie again for its whole lifetime.
     if (namedIn(ctx).some((line) => line.startsWith(`${cookieName}.sig=`))) nameCookie();
     return seconds;
   }

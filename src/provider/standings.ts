@@ -16,7 +16,7 @@ export type Standing =
 
 export const FREE: Standing = { is: 'free' };
 
-/** False if the user may only sign out, add a first strong method, or sign in with a strong one. */
+/** False if the user may only sign out, add a first strong method, or sign in with a strong method. */
 export const mayAct = ({ is }: Standing): boolean => is === 'free' || is === 'warned';
 
 interface Proved {
@@ -47,7 +47,7 @@ export function createStandings({
   }
 
   return {
-    /** @param ctx if given, the requirement is cached for this request */
+    /** @param ctx if given, the account's requirement is read only once for this request */
     async of({ accountId, proofs }: Proved, ctx?: Context): Promise<Standing> {
       if (isStrong(proofs, providers)) return FREE;
       return standingUnder(await requirementIn(ctx, accountId));

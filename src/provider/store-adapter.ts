@@ -54,7 +54,7 @@ export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
   };
   return (model) => {
     const adapter = models[model];
-    // Only disabled features use other models. To enable such a feature, add its model above.
+    // Only disabled features of the engine store other models. To enable such a feature, add its model above.
     if (!adapter) throw new TypeError(`no storage for ${model}`);
     return { ...unused, ...adapter };
   };

@@ -56,7 +56,7 @@ async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSea
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
   const until = await requireActive(authorization, parts);
-  // Also refuse if this node still knows the client from before its renewal, and so accepted its former secret.
+  // Also refuse the code if this node still has the client as it was before a renewal, and so accepted a former secret.
   if (authorization.clientGeneration !== client.generation) throw invalidGrant(INACTIVE_REASONS.renewed);
   requireVerifier(authorization, form.get('code_verifier'));
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
@@ -134,7 +134,7 @@ const INACTIVE_REASONS: Readonly<Record<InactiveReason, string>> = {
   client_unavailable: 'the client is suspended or gone',
 };
 
-/** Returns the date on which the connection ends; undefined if the user set none. */
+/** Returns the date on which the connection ends; undefined if the user set no end date. */
 async function requireActive(
   { presented: value, ...authorization }: PresentedAuthorization<PresentedValue>,
   { authorizations }: TokenGrantParts,

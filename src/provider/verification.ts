@@ -45,7 +45,7 @@ const isPreflight = (ctx: Context): boolean =>
   ctx.get('access-control-request-method') !== '' &&
   ctx.get('authorization') === '';
 
-/** Base64url turns this into 4 kB. Proxies limit the headers of a response, often to 8 kB in total. */
+/** In base64url, this many bytes take 4 kB. Proxies limit the headers of a response, often to 8 kB in total. */
 const MAX_JSON_BYTES = 3_072;
 /** The last element of a list that is cut. To get all organizations, the API introspects the token. */
 const MORE = JSON.stringify({ more: true });

@@ -10,7 +10,7 @@ import type { Queries } from '../storage/queries.ts';
 export interface KeyState {
   readonly kind: KeyKind;
   readonly fingerprint: string;
-  /** A key with `other` is accepted, but this configuration does not sign with it. */
+  /** `other`: the key is accepted, but this configuration does not sign with it. */
   readonly use: 'current' | 'other';
 }
 

@@ -5,7 +5,7 @@ import type { AttemptLimit } from '../base/attempt-limits.ts';
 import { message } from '../base/message.ts';
 import type { ClientRequests, MailedOwner } from '../clients/client-requests.ts';
 
-/** @param perOwner allows one mail a day for each key, on all nodes together */
+/** @param perOwner allows one mail a day for each owner and kind of request, on all nodes together */
 export function createProblemMails(parts: {
   readonly requests: Pick<ClientRequests, 'groups'>;
   readonly mail: () => Pick<AccountMail, 'reportProblems'> | undefined;
@@ -21,7 +21,7 @@ export function createProblemMails(parts: {
     // Any caller can send authorization requests, so problems with these have their own limit of one mail a day.
     const key = `${ownerId} ${step}`;
     if (await perOwner.count(key)) return;
-    // Name only the error, because a caller may have chosen words in the cause.
+    // Mail the error but not its cause, because a caller may have chosen words in the cause.
     const items = open.map(({ clientId, clientName: client, error }) => {
       return [clientId + error, message('mail.client_problem-item', { client, error })] as const;
     });

@@ -245,7 +245,7 @@ export async function startService(given: {
     clean: cleaning.round,
     /** Resolves when the cleaning jobs have run once. */
     firstCleaning: cleaning.first,
-    /** Applies the given settings, and not those that a reload would load. */
+    /** Applies the given settings, and does not load the settings file. */
     apply,
     /** Makes the node not ready, accepts requests during the shutdown delay, then closes the port. */
     async leave() {
@@ -265,8 +265,8 @@ export async function startService(given: {
 
 /**
  * Opens both listeners. They are closed before the parts that they use, and streams end first. The operators' listener
- * opens last, and nothing may be awaited afterwards: once `/readyz` answers, the process must react to SIGTERM without
- * losing a request, which it does only after its start.
+ * opens last, and nothing may be awaited afterwards. Once `/readyz` answers, the process must react to SIGTERM without
+ * losing a request, and it can do so only after its start.
  * @param parts.onOpen called when the public listener is open, before the operators' listener
  */
 async function listen(parts: {

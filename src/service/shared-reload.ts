@@ -88,7 +88,7 @@ export function createSharedReload(parts: {
 
   /** Reloads if there is a new request. If the database fails, the next heartbeat tries again. */
   const checkRequests = (): Promise<void> =>
-    // `take` has stored the failure as the answer, and `reload` has logged it.
+    // Ignore a failure: `take` has stored the failure as the answer, and `reload` has logged it.
     inTurn(poll).catch(() => {});
 
   function checkIfRunning(): void {

@@ -85,7 +85,7 @@ const credentials = ({ variable }: Store): string =>
 const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) => string, mayPass?: boolean])[] = [
   [/^28|WRONGPASS|NOAUTH|AUTH called|invalid (?:username-)?password|SASL/, credentials],
   [/^3D000/, ({ variable }) => `create the database, or correct its name at the end of ${variable}`],
-  // This may end by itself: once there is space again, the store accepts writes.
+  // This failure may end by itself: once the disk has space again, the store accepts writes.
   [
     /^53100|No space left on device/,
     ({ name }) => `free space on the disk of ${name}: it then accepts writes again without a restart`,
@@ -96,7 +96,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
     ({ variable }) =>
       `the server in ${variable} is read-only: use the primary if it is a standby; ` +
       'otherwise check its default_transaction_read_only',
-    // This may end by itself: a failover may make the standby the primary.
+    // This failure may end by itself: a failover may make the standby the primary.
     true,
   ],
   [
@@ -110,7 +110,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
     /READONLY/,
     ({ variable }) =>
       `point ${variable} to the master, because this Redis is a replica; with Sentinel, wait until it has named a master`,
-    // This may end by itself: a failover may make the replica the master.
+    // This failure may end by itself: a failover may make the replica the master.
     true,
   ],
   [/\bOOM\b/, () => 'Redis has reached its maxmemory: raise maxmemory, or give its machine more memory', true],
@@ -152,7 +152,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
   [
     /^(ENOTFOUND|EAI_AGAIN)/,
     ({ variable }) => `correct the host in ${variable}, or add it to the DNS: it does not resolve on this machine`,
-    // This may end by itself: the name of a container resolves only while the container runs.
+    // This failure may end by itself: the name of a container resolves only while the container runs.
     true,
   ],
   [

@@ -11,7 +11,7 @@ import { measuredDatabase, measuredStore } from '../storage/measured-store.ts';
 import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 
-/** @param parts.opened closes everything that was opened, even if a later step fails */
+/** @param parts.opened closes every store that this function has opened, even if a later step fails */
 export async function openStores(parts: {
   readonly settings: Settings;
   readonly clock: Clock;

@@ -85,7 +85,7 @@ export function createTurnsOf(limits: TurnLimits) {
 /**
  * Refuses the latest request of the caller with most waiting requests, so that a few callers cannot keep others out.
  *
- * @param own how many requests of the new caller wait @throws the refusal if no caller has more than that
+ * @param own how many requests of the new caller wait @throws the refusal if no other caller has more waiting requests
  */
 function makeRoom(waiting: Waiting[], own: number, refusal: () => Error): void {
   const counts = new Map<string | undefined, number>();
@@ -125,7 +125,7 @@ async function waitFor(
   }
 }
 
-/** Refuses a closed response: it emits no further `close`, so the request would wait, and then run. */
+/** Refuses a request whose response is closed: no further `close` follows, so the request would wait, and then run. */
 function requireCaller(response: Response | undefined): void {
   if (response?.destroyed) throw new CallerLeft();
 }

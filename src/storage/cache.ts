@@ -10,7 +10,7 @@ const DEFAULT_MAX_SIZE = 10_000;
 const MAX_AGE_MS = 60_000;
 /** How many values remain objects in a cache that stores all other values as bytes. */
 const MAX_UNPACKED = 1_000;
-/** If more names have changed, the whole cache is cleared. */
+/** If more names than this have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
 
 /** `undefined` stands for a row that does not exist (a miss). */

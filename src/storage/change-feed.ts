@@ -15,7 +15,7 @@ export type ChangeTopic =
   | 'connections'
   /** The organizations that block a client. The key is the id of the client. */
   | 'bars'
-  /** Announced by the statement that records the end of an authorization. */
+  /** The statement that records the end of an authorization also announces the end. */
   | 'authorizations'
   /** The public ids of API keys, by which resource servers know the keys. */
   | 'api-key-ids'
@@ -62,7 +62,7 @@ export interface ChangeFeed {
 
 /** The triggers of the schema use this name. */
 const CHANNEL = 'gatehouse_named_changes';
-/** Not the same as `CHANNEL`, because each message on `CHANNEL` clears cached values. */
+/** A separate channel, because each message on `CHANNEL` clears cached values. */
 const MESSAGES = 'gatehouse_messages';
 /** Time from the start of a round trip on the listening connection to the start of the next. */
 const ROUND_TRIP_INTERVAL_MS = 250;

@@ -64,7 +64,7 @@ export const refusalsExpiryJob =
     return row ? deleteExpired(database, tables, row.now, limit) : 0;
   };
 
-// The thresholds of autovacuum's default settings (PostgreSQL, section "The Autovacuum Daemon").
+// Uses the thresholds of autovacuum's default settings (PostgreSQL, section "The Autovacuum Daemon").
 const DUE_FOR_VACUUM = `
   SELECT quote_ident(relname) AS name FROM pg_stat_user_tables
   WHERE schemaname = 'public' AND n_dead_tup > 50 + 0.2 * n_live_tup`;

@@ -17,7 +17,7 @@ const QUERY_TIMEOUT_MS = 900;
 export interface DatabaseOptions {
   readonly databaseUrl?: string | undefined;
   readonly dataDirectory: string;
-  /** `own` for the service, `share` for an operator command, which may run at the same time. */
+  /** `own` for the service; `share` for an operator command, which may run at the same time as the service. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
   /** Multiplies the timeouts of a call. Set it only for callers that may wait longer than 2 s. */
@@ -67,7 +67,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
     // Use a longer timeout than the server, because the server's error says that only this statement took too long.
     query_timeout: limit * 1.1,
-    // Also set the limits on the server, where a statement of a disconnected client would keep its locks.
+    // Set the limits on the server as well: otherwise the statement of a disconnected client would keep its locks.
     ...(embedded ? {} : serverLimits(limit, options.maxIdleMs)),
     ...(embedded ? {} : { onConnect: (client: pg.ClientBase) => turnOffJit(client, limit) }),
     keepAlive: true,
@@ -93,9 +93,9 @@ const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
 });
 
 /**
- * PostgreSQL takes 160 ms and more to compile a statement that it expects to read 300,000 rows, longer than the
- * statements of Gatehouse run. This is sent once for each connection, because a pooler would refuse it as a start-up
- * parameter.
+ * PostgreSQL takes 160 ms and more to compile a statement that it expects to read 300,000 rows. That is longer than the
+ * statements of Gatehouse run. The setting is sent once for each connection, because a pooler would refuse it as a
+ * start-up parameter.
  */
 async function turnOffJit(client: pg.ClientBase, limit: number): Promise<void> {
   // Use a shorter timeout, because a request also waits for the connection and for its own query.

@@ -78,7 +78,7 @@ export async function startHeartbeat(parts: {
       stopping.abort();
       await done;
       await last;
-      // If the database is unavailable, the row stays. Without heartbeats it is soon ignored.
+      // If the database is unavailable, the row stays. A row without heartbeats is soon ignored.
       await removeNode(database, node).catch(() => {});
     },
   };

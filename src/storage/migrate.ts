@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 300;
 /** PostgreSQL cancels an autovacuum only for a session that waits longer than deadlock_timeout, 1 s. */
 const VACUUM_LOCK_TIMEOUT_MS = 1_500;
-/** Of this many attempts, only one waits for `VACUUM_LOCK_TIMEOUT_MS`, because readers fail during that wait. */
+/** Only one of this many attempts waits for `VACUUM_LOCK_TIMEOUT_MS`, because readers fail during such a long wait. */
 const ATTEMPTS_PER_LONG_ONE = 4;
 const LOCK_PAUSE_MS = 2_000;
 const WATCH_INTERVAL_MS = 100;
@@ -84,7 +84,7 @@ export async function migrate(
     }
     return [...started];
   } catch (error) {
-    // The migration library wraps the error of its own table, without PostgreSQL's code.
+    // If the migration library fails on its own table, its error does not have PostgreSQL's code.
     const isCoded = error instanceof Error && 'code' in error;
     if (!database.embedded && !isCoded && !(await mayCreateTables(client))) throw schemaRefused();
     throw error;

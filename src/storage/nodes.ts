@@ -5,7 +5,7 @@ import type { Queries } from './queries.ts';
 export const HEARTBEAT_MS = 10_000;
 /** After this time without a heartbeat, a node is silent: it was killed, hangs, or has no connection. */
 const SILENT_AFTER_MS = 3 * HEARTBEAT_MS;
-/** For this long, the keys and the clock of a silent node are still compared, because the node may continue. */
+/** The keys and the clock of a silent node are still compared for this time, because the node may continue. */
 const FROZEN_FOR_MS = 180_000;
 /** For this long, a silent node is still listed, so that `doctor` can name it. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
@@ -26,7 +26,7 @@ export interface RunsWith {
 
 /** The result of a node's latest reload. */
 export interface ReloadAnswer {
-  /** The number of the latest request to which this is the answer; 0 before the first request. */
+  /** The number of the latest request that this reload answers; 0 before the first request. */
   readonly request: number;
   /** Absent before the first reload. */
   readonly at?: string;
@@ -67,8 +67,8 @@ export async function writeNode(
 }
 
 export async function removeForgottenNodes(database: Queries, now: number): Promise<void> {
-  // Compare both times. noted_at is by the database's clock, so a node with a wrong clock neither deletes rows of other
-  // nodes nor loses its own row.
+  // Compare both times. noted_at comes from the database's clock, so a node with a wrong clock neither deletes the rows
+  // of other nodes nor loses its own row.
   await database.query(
     `DELETE FROM node_keys WHERE seen_at < $1
       AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,

@@ -19,7 +19,7 @@ export interface Page<Item> {
 /** At most this many items after a page are counted, because the database must read each counted item. */
 export const MAX_MORE = 1_000;
 
-/** How many items one statement compares with a filter: a list has any length, but a statement has a timeout. */
+/** How many items one statement compares with a filter. Lists can be very long, but each statement has a timeout. */
 const SCANNED = 2_000;
 
 /** Returns the number of items as text, if at most `max` of them were counted. */
@@ -117,7 +117,7 @@ export async function pageOf<Row extends object>(
   return { items, more: Math.min(more, MAX_MORE + 1) };
 }
 
-/** The columns about the whole step are in each of its rows. If no item matches, one row has null in `matches`. */
+/** Each row repeats the columns about the whole step. If no item matches, the only row has null in `matches`. */
 interface Step {
   readonly matches: true | null;
   /** The sort keys of the last item that was compared. */

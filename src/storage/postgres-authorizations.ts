@@ -58,8 +58,8 @@ const EXCHANGE = `
 
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
-// After the client is renewed, the first presented refresh token of an authorization is accepted, even an older one;
-// then other older ones count as its retries.
+// After a renewal of the client, an authorization accepts the refresh token that is presented first, even an older one.
+// Other older tokens then count as its retries.
 const isFirst = 'a.client_generation < $6::integer';
 const isCurrent = `(${isFirst} OR a.rotation <= $4::integer)`;
 const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
@@ -113,7 +113,7 @@ export function createPostgresAuthorizations(parts: {
 
   /**
    * Issues tokens with one statement. If nothing is issued, further statements find out why.
-   * @param refreshSeconds the last parameter of `text`, which `usedBefore` does not have
+   * @param refreshSeconds the last parameter of `text`. `usedBefore` does not have this parameter.
    */
   async function issue(
     [text, usedBefore]: readonly [text: string, usedBefore: string],

@@ -58,7 +58,7 @@ export function createParameters() {
 
 /**
  * SQL for a generation that is higher than all generations that were lost when a backup was restored, even repeatedly.
- * It is the clock in seconds. Other ends do not overtake it, because each of them only adds 1.
+ * The generation is the clock in seconds. Other ends do not reach it, because each of them adds only 1.
  */
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;

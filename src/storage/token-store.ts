@@ -85,14 +85,14 @@ export interface AuthorizationStore {
   /**
    * Replaces the refresh token of rotation `from` with the next one.
    *
-   * If the direct predecessor of the current token is presented again, the outcome is `retried` and nothing is written:
-   * within the retry window, and later as long as the current token is not confirmed. An older token is a replay, and
-   * with a window of 0 so is the predecessor. A token that is ahead of the record is accepted, because the store has
-   * lost its last writes: even if it has lost the exchange of the code, but not the record.
+   * The direct predecessor of the current token may be presented again within the retry window, and later as long as
+   * the current token is not confirmed. Then the outcome is `retried`, and nothing is written. An older token is a
+   * replay, and so is the predecessor if the window is 0. A token that is ahead of the record is accepted, because the
+   * store has lost its last writes. It may even have lost the exchange of the code, but not the record.
    *
    * If the client was renewed since, any refresh token is accepted once, and the authorization gets the client's
-   * generation. All older tokens are predecessors of this rotation: the client may have an older token than an attacker
-   * who refreshed with the client's former secret.
+   * generation. All older tokens then count as predecessors of this rotation, because the client may have an older
+   * token than an attacker who refreshed with the client's former secret.
    */
   rotate(
     id: string,
@@ -118,7 +118,7 @@ export interface AuthorizationStore {
  * - Identifiers are stored only as hashes. An identifier outside `[A-Za-z0-9_-]{16,128}` is not looked up.
  * - An expired record is never returned, even if the store's own clock is wrong.
  * - Each method is one atomic step and one round trip. PostgreSQL needs up to two more round trips to find out why
- * nothing was issued. In Redis a session and its uid are two steps.
+ * nothing was issued. In Redis, a session and its index by uid are written in two steps.
  * - The store's clock decides about authorizations, so that nodes with different clocks never take an honest retry for
  * a replay.
  * - A step that is sent twice because its answer was lost succeeds twice: `attempt` distinguishes it from the step of
@@ -141,8 +141,8 @@ export interface TokenStore extends AuthorizationStore {
   replace(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<boolean>;
 
   /**
-   * @returns true if the record existed. Of several concurrent callers, only one gets true, or none if the answer to
-   *   that caller was lost and the step was sent again.
+   * @returns true if the record existed. At most one of several concurrent callers gets true. If the answer to that
+   * caller was lost, and the step was sent again, no caller gets true.
    */
   remove(kind: RecordKind, id: string): Promise<boolean>;
 

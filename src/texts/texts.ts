@@ -24,7 +24,7 @@ export interface Texts {
   parts(what: Text, values?: Values, attributes?: Attributes): readonly Part[];
   /** Returns the parts of messages, times and strings. Strings are not translated. */
   shown(what: Text | Instant | readonly (Text | Instant)[]): readonly Part[];
-  /** Like `shown`, as plain text. */
+  /** Like `shown`, but returns plain text. */
   plain(what: Text): string;
   /** Returns a text such as `21 Nov 2026, 04:23 UTC`. */
   moment(time: Instant): string;

@@ -309,7 +309,7 @@ onPostgres('concurrent changes', (open) => {
     expect(await database.query('SELECT FROM client_requests WHERE client_id = $1', [client.id])).to.have.length(1);
   });
 
-  it('a transfer that waits for a new secret is dated no earlier than the secret, even one from a clock that is ahead', async () => {
+  it('a transfer that waits for a new secret is dated no earlier than the secret, even if that date is in the future', async () => {
     const { client } = await clients.add({ ...partner, ownerAccountId: (await addAda()).id });
     const later = new Date(Date.now() + 60_000);
     const addSecret = async (tx: Queries) => {

@@ -238,7 +238,7 @@ onPostgres('the audit log by cursor', (open) => {
     expect((await readFrom(next)).names).to.equal('f');
   });
 
-  it('a cursor that is malformed, ahead, or of another deployment is refused', async () => {
+  it('a cursor that is malformed, ahead of the log, or of another deployment is refused', async () => {
     await record('a');
     const { next } = await trail.page('start', 1);
     for (const wrong of ['', 'x', '\0', next.slice(1), `${next}0x`, `${next.slice(0, 13)}-1-2`]) {

@@ -99,7 +99,7 @@ onPostgres('the log of a deleted user', (open) => {
     expect(kept, 'addresses of other users').to.have.length(1_400);
   });
 
-  it('a second deletion during the erasure after the first one changes nothing', async () => {
+  it('a second deletion of an account during the erasure of its log entries changes nothing', async () => {
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
     await remove();

@@ -177,7 +177,7 @@ onPostgres('connections', (open) => {
     expect(listed).to.deep.include({ lastUsedAt: at });
   });
 
-  it('ending a connection raises its generation, stores time and cause, and removes it from lists; the next is new', async () => {
+  it('ending a connection raises its generation, stores time and cause, and unlists it; the next connection is new', async () => {
     await connect();
     await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
     expect(await generation()).to.equal(1);

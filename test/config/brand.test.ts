@@ -147,7 +147,7 @@ describe('the texts and links of the brand', () => {
     }
   });
 
-  it('the example in the docs is accepted', () => {
+  it('the example of a brand in the docs is accepted', () => {
     const page = readFileSync(path.join(ROOT, 'docs/operations/brand.md'), 'utf8');
     const [, example = ''] = /```yaml\n(.*?)```/s.exec(page) ?? [];
     logoFile('acme.png', png(240, 60));

@@ -141,7 +141,7 @@ describeOn(
           failures.push(...load.failures.map(({ what }) => what));
         });
 
-        it('no refresh, introspection, page, stream or sign-in fails', () => {
+        it('no refresh, introspection, page, stream or sign-in fails during the change of versions', () => {
           expect(failures.join('\n')).to.equal('');
           expect(signIns).to.be.above(0);
         });

@@ -130,7 +130,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     return reads.reduce((sum, { values }) => sum + values.length, count);
   }
 
-  it('each value is read at most once, even if it is reported twice or has ended', async () => {
+  it('each reported value is read at most once, even if the report repeats it or it was revoked before', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const machine = await clientCredentials(on.issuer, on.clients.machine);
     const tokens = [accessToken, String(machine.body.access_token)];

@@ -193,7 +193,7 @@ describe('a listener', () => {
       }
     });
 
-    it('a connection whose headers promised to stay open ends after the whole answer, if a request came meanwhile', async () => {
+    it('a connection whose answer promised keep-alive ends after the whole answer if another request came meanwhile', async () => {
       const { socket, reply, end } = send(await openCounting(), 'GET /streamed HTTP/1.1\r\nHost: x\r\n\r\n');
       await once(socket, 'data');
       socket.write(requests(1));
@@ -204,7 +204,7 @@ describe('a listener', () => {
       expect(started).to.equal(1);
     });
 
-    it('each request of a client that waits for its answers is answered on one connection', async () => {
+    it('a client that waits for each answer gets all answers on one connection', async () => {
       const { socket, reply } = send(await openCounting(), '');
       for (let sent = 0; sent < 200; sent += 1) {
         socket.write(requests(1));
@@ -214,7 +214,7 @@ describe('a listener', () => {
       expect(reply()).to.not.include('Connection: close');
     });
 
-    it('broken input after a request ends the connection after the answer, without a text inside it', async () => {
+    it('broken input after a request ends the connection after the answer, and adds no error text to the answer', async () => {
       for (const broken of [
         'broken\r\n\r\n',
         'POST /3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nbroken\r\n',

@@ -63,7 +63,7 @@ describe('routes', () => {
   /** The rows for the forms of pages, without the POST endpoints for programs. */
   const posts = (): string[] => rows().filter((row) => /^POST (?!\/oauth\/|\/login\/platform\/)/.test(row));
 
-  it('all routes outside of the profile are in the table, and the table has no others', () => {
+  it('the table of this test lists exactly the routes outside of the profile', () => {
     const others = rows().filter((row) => !row.split(' ')[1]?.startsWith('/profile'));
     const shown = others.map((row) => row.replace(FORM, 'FORM'));
     expect(shown.join('\n'), 'give a new path a row in TABLE, with its steps').to.equal(TABLE.trim());
@@ -131,7 +131,7 @@ describe('routes', () => {
     ]);
   });
 
-  it('each step that requires something is used by exactly this number of profile routes', () => {
+  it('each step that requires something is used by the listed number of profile routes', () => {
     const counts: Record<string, number> = {};
     for (const { steps } of on.service.routes().filter(({ path }) => path.startsWith('/profile'))) {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;

@@ -90,7 +90,7 @@ onPostgres('operator import', (open) => {
     await changes.close();
   });
 
-  it('an imported file is a new version of the earlier file with which it shares the most records', async () => {
+  it('an imported file counts as a new version of the earlier file with which it shares the most records', async () => {
     const set = async () =>
       (await parts().database.query<{ file_id: string }>('SELECT DISTINCT file_id FROM known_times')).map(
         ({ file_id }) => file_id,

@@ -226,7 +226,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await answered(all)).to.deep.equal(each(() => 'ok'));
   });
 
-  it('an earlier line for a user whom a command added links the user with its external id, and changes nothing else', async () => {
+  it('a line from before a command added its user only sets the external id of the user', async () => {
     const email = 'adam@example.test';
     const { id } = await run(`accounts add --email ${email} --name Adam --invite`);
     const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
@@ -293,7 +293,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results(at(30, [line.account('E2', { email })]))).to.deep.equal(['ok']);
   });
 
-  it('rights that end because an older line moves their warehouse are given again by a later line, not by one between the two', async () => {
+  it('rights ended by the older move of their warehouse return only with a line that is newer than these rights', async () => {
     const { n, base } = await add(on);
     const to = line.organization(`O${n}-to`);
     const rights = line.rights(`A${n}`, `W${n}`, 'read');
@@ -420,7 +420,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results(at(30, [line.account('A-Sven', { email })]))).to.deep.equal(['ok']);
   });
 
-  it('an older file can move a warehouse even if a member of its new organization was removed since', async () => {
+  it('an older file can move a warehouse even if a newer change removed a member of the new organization', async () => {
     const { n, command, email } = await add(on);
     const to = line.organization(`O${n}-to`);
     const known = [LATE.account(n), LATE.organization(n), to, line.membership(`A${n}`, `O${n}`)];

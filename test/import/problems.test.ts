@@ -159,7 +159,7 @@ onPostgres('the check of an import file', (open) => {
     expect(await refusalOf(read(file, () => appendFileSync(name, '{}\n')))).to.equal('import_file_changed');
   });
 
-  it('an import stops without writing its batch if the data no longer match its comparison, or more would be removed', async () => {
+  it('an import stops before a batch if the data changed since the comparison, or if too much would be removed', async () => {
     const { database } = parts();
     await value(`import ${fileOf(account('B2'))}`);
     const file = fileOf(account('B1'), account('B2', { email: 'taken@example.test' }));

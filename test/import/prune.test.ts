@@ -184,7 +184,7 @@ onPostgres('existing data in an import', (open) => {
     );
   };
 
-  it('an import adopts no place by its name, but one that was given its external id before', async () => {
+  it('an import adopts an organization only by an external id that it was given before, never by its name', async () => {
     const { id: acme } = await value(['organizations', 'add', '--name', 'Acme']);
     const [{ change }] = await imported([organization('O2', 'Acme')]);
     expect(change).to.equal('added');

@@ -23,7 +23,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     service = await start({ settings: { senders: SENDERS, import: { removalsPerHour: '1000' } } });
   });
 
-  it('lines that remove more than one statement can remove are applied in smaller batches', async () => {
+  it('a batch whose lines remove more rows than one statement can remove is applied in smaller batches', async () => {
     const { database } = service;
     const people = numbered(9_000, 9_100);
     const members = people.map((id) => membership(id, 'O9'));

@@ -90,7 +90,7 @@ for (const proxy of [...DOCUMENTED_PROXIES, caddyOnOneMachine]) {
     const signal = proxy.isOneMachine ? 'SIGTERM' : 'SIGKILL';
     const lost = proxy.isOneMachine ? 'none' : 'only those that a killed node processes';
 
-    it(`of the requests while one node restarts and then the other ends, ${lost} fail, and each is answered once`, async () => {
+    it(`while one node restarts and then the other ends, of the requests ${lost} fail, and each is answered once`, async () => {
       let [from, to] = [0, 0];
       const load = await trusting(running.certificate, async () => {
         const load = await prepareLoad(running.issuer, seeded);

@@ -22,7 +22,7 @@ describeOn([postgresServer], 'cleaning, by two nodes in parallel', () => {
     await Promise.all(databases.map((database) => database.close()));
   });
 
-  it('a node does not wait to delete old log entries and problems that another node is deleting', async () => {
+  it('a node skips old log entries and problems that another node is deleting, and does not wait for it', async () => {
     const [here, there] = databases;
     if (!here || !there) throw new Error('two databases are open');
     const { confidential } = on.clients;

@@ -41,7 +41,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
     for (const statement of FILL) await database.query(statement);
   });
 
-  it('`show` shows of an organization or a warehouse what is in it and who reaches it, at most 20 of each', async () => {
+  it('`show` lists what an organization or warehouse contains and who can access it, at most 20 of each', async () => {
     const run = operatorOn(database);
     const hall = `wh_${'1'.padStart(16, '0')}`;
     const first = 'acc_0000000000000001';
@@ -125,7 +125,7 @@ describeOn([postgresServer], 'lists with many entries', () => {
     expect(stderr.text()).to.contain('relation "organizations" does not exist');
   });
 
-  it('`show` finds the clients of a warehouse behind a hundred clients without access to it', async () => {
+  it('`show` finds the clients that reach a warehouse, even if a hundred clients without access come first', async () => {
     const [place, hall] = ['org_', 'wh_'].map((prefix) => `${prefix}${'2'.padStart(16, '0')}`);
     await database.query(
       `INSERT INTO organization_memberships (account_id, organization_id, role, created_at)

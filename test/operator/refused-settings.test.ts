@@ -37,7 +37,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(both.errors).to.contain('GATEHOUSE_ISSUER').and.contain('log.levle').and.not.contain('default settings');
   });
 
-  it('without REDIS_URL, no command says of a token that it is not active, with another settings file neither', async () => {
+  it('without REDIS_URL, or with another settings file, no command reports a token as inactive', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const environment = { ...storesOf(on.service), ...keysOf(on.service) };
     const answersOn = async (redis: string, run = withRefusedFile(environment)) => {

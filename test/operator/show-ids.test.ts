@@ -43,7 +43,7 @@ onPostgresAndRedis('operator show, for ids and links', (start) => {
     expect(await show(email)).to.include({ kind: 'email', state: 'unknown' });
   });
 
-  it('`show` shows what belongs to a client, and who can access an organization or warehouse, and when each was removed', async () => {
+  it('`show` shows what belongs to a client, who can access an organization or warehouse, and when they were removed', async () => {
     const { warehouse } = on.seeded;
     const { id: organizationId, name } = on.seeded.organization;
     const organization = { id: organizationId, name };

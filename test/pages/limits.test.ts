@@ -100,7 +100,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(sent.filter(([name]) => name === 'place')).to.deep.equal([['place', on.seeded.warehouse.id]]);
   });
 
-  it('a form keeps the places of the limit that the user cannot choose at this time, even if these are all', async () => {
+  it('a form keeps places of the limit that the user cannot choose now, even if the limit has no other places', async () => {
     const { elsewhere } = on.seeded;
     const browser = await joinElsewhere('Alba Alone');
     const { memberships, connections } = on.service;
@@ -161,7 +161,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(revived.body.error).to.equal('invalid_grant');
   });
 
-  it('on the last day of a connection, its forms keep this day, and a browser can send them', async () => {
+  it('on the last day of a connection, its forms keep this day as the end date, and a browser can send them', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     await connect();
     const until = (await on.service.connections.find(person.accountId, client().id))?.limit.until;

@@ -80,7 +80,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(all).to.not.include('Rights');
   });
 
-  it('the list shows for each client and API key the rights that introspection returns, after its limit', async () => {
+  it('the list shows the rights of each client and API key, reduced by its limit, as introspection returns them', async () => {
     const { organization, warehouse, elsewhere } = on.seeded;
     const limits: AccessLimit[] = [
       { places: null, isReadOnly: false },

@@ -126,7 +126,7 @@ describe('mail about problems of a client', () => {
     expect(to(owner)[0]?.text).to.not.include('parameter');
   });
 
-  it('a mail about authorization requests with a registered redirect URI prevents none about authenticated requests', async () => {
+  it('a mail about authorization requests does not prevent the mail about authenticated requests', async () => {
     const owner = await addOwner(on.service);
     const client = await addClient(on.service, 'Stock Sync', owner);
     const evil = 'evil.example';

@@ -109,7 +109,7 @@ describe('the linearizability checker', () => {
     it(`refuses ${name}`, () => expect(linearize(history)).to.equal(undefined));
   }
 
-  it('accepts an introspection that lags behind a revocation by no more than the allowed time', () => {
+  it('an introspection may lag behind a revocation by the allowed time, but by no more', () => {
     const history = inTurn([exchange, 0], [end, 'ended'], [introspect, 'active']);
     expect(linearize(withLag(history, 6))).to.be.an('array');
     expect(linearize(withLag(history, 4))).to.equal(undefined);

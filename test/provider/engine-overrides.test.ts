@@ -10,7 +10,7 @@ describe('the overrides of oidc-provider', () => {
     expect(version).to.equal(ENGINE_VERSION);
   });
 
-  it('the test that each override of oidc-provider names exists', () => {
+  it('each override of oidc-provider names a test that exists', () => {
     for (const { member, test } of OVERRIDES) {
       const [file, title] = test;
       const text = readFileSync(new URL(file, import.meta.url), 'utf8');

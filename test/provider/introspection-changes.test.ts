@@ -337,7 +337,7 @@ describe('a stream of changes', () => {
       changeAt(1_020, 'acc_b');
     });
 
-    it('a stream repeats the changes after its position, and those of the two seconds before it', () => {
+    it('a stream repeats all changes since two seconds before its position', () => {
       expect(beginningOf(open(positionAt(1_012)))).to.equal(`data: acc_a\n\ndata: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_012.001)))).to.equal(`data: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_030)))).to.equal(REPEATED);

@@ -149,7 +149,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     expect(refused.body.expires_in).to.equal(undefined);
   });
 
-  it('a connection that was started by a wrong clock does not end before its start', async () => {
+  it('a connection that was started with a clock ahead is never recorded as ended before its start', async () => {
     const { node, partner } = await startAhead(120);
     const { accountId } = on.seeded.person;
     await partner.tokens(on.clients.confidential);

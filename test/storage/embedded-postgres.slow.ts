@@ -45,7 +45,7 @@ describe('embedded PostgreSQL, whose socket or lock file is removed while it run
     await next.close();
   });
 
-  it('another process is refused without the lock file, and a command still shares the database', async () => {
+  it('without the lock file another process is still refused, and a command can still share the database', async () => {
     await removeWhere((name) => name.endsWith('.lock'));
     expect(await outcomeOf('own')).to.equal('data_directory_in_use');
     const command = await startOtherProcess(directory, 'share');

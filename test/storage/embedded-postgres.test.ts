@@ -103,7 +103,7 @@ describe('a data directory of the embedded database that several processes use',
 });
 
 describe('an embedded database process that is stopped during a transaction', () => {
-  it('the process loses the transaction and blocks no other, and its error says why', async () => {
+  it('a process that is stopped inside a transaction loses it, blocks no other, and gets an error with this cause', async () => {
     const dataDirectory = await freshDataDirectory();
     const owner = await openPatiently({ dataDirectory, sharing: 'own', maxIdleMs: 100 });
     const guest = await openPatiently({ dataDirectory, sharing: 'share' });

@@ -121,7 +121,7 @@ describe('last-used times', () => {
     expect(written).to.have.length(2);
   });
 
-  it('the work of a write depends on the uses that are due, not on all recent uses', async () => {
+  it('a write of last-used times handles only the uses that are due, and not all recent uses', async () => {
     let idsRead = 0;
     /** An id that counts how often it is compared. */
     const countingId = (text: string) =>

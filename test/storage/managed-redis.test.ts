@@ -100,7 +100,7 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and restric
     expect(await refused()).to.deep.equal([]);
   });
 
-  it('the doctor can check everything with these rights', async () => {
+  it('the doctor can make all its checks of Redis with the restricted rights', async () => {
     const { of } = await examine({ GATEHOUSE_ISSUER: on.issuer, ...storesOf(on.service) });
     for (const check of ['redis', 'redis_eviction', 'redis_persistence']) {
       expect(of(check).status, check).to.equal('ok');

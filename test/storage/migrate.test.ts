@@ -241,7 +241,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     }
   });
 
-  it('a waiting migration looks up what it waits for only after its last look-up was answered', async () => {
+  it('a waiting migration looks up what blocks it again only after its previous look-up was answered', async () => {
     const database = await openEmpty();
     await migrate(database);
     const blocker = new pg.Client(database.connection);

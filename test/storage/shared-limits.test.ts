@@ -232,7 +232,7 @@ describeOn([postgresServer, redisServer], 'limits whose store is unavailable', (
     },
   };
   for (const [name, start] of Object.entries(stores)) {
-    it(`while ${name} is unavailable, a process counts attempts itself, with one warning, or they fail if they need it`, async () => {
+    it(`while ${name} is unavailable, a process counts attempts itself and warns once; limits that need it fail`, async () => {
       const { server, node, close } = await start();
       try {
         server.pause();

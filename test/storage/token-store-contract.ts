@@ -346,7 +346,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.include({ rotation: 2 });
   });
 
-  it('with a retry window of 0, a refresh that one attempt sends twice is not a replay, and the next refresh works', async () => {
+  it('with a retry window of 0, a refresh repeated by the same attempt is not a replay, and the next refresh works', async () => {
     const id = await beginExchanged();
     const strict = { retryWindowSeconds: 0 };
     expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');

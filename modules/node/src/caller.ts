@@ -5,9 +5,9 @@ import { CallerRefused, missingRight } from './refusal.ts';
 export type Caller = CallerFields & {
   /**
    * With the option `live`: fires when this caller's access ends or changes, or when the stream that would announce it
-   * is lost. Also fires if the cache is full and drops the caller, after a day without a call, five seconds after a
-   * change if the caller was identified during these seconds, and when the introspector is closed. When it fires, end
-   * everything that outlives its request, such as a subscription, and identify the caller again.
+   * is lost. Also fires when the introspector is closed, after a day without a call, and if the full cache drops the
+   * caller. If the caller was identified within five seconds after a change, it fires when these seconds have passed.
+   * When it fires, end everything that outlives its request, such as a subscription, and identify the caller again.
    */
   readonly signal?: AbortSignal;
 };
@@ -24,7 +24,7 @@ type PersonThroughClient = Reach &
   Person & {
     readonly method: 'authorization_code';
     readonly clientId: string;
-    /** Not a secret: the service logs this id with each event of the authorization. */
+    /** The id is not secret: the service logs it with each event of the authorization. */
     readonly authorization?: string;
   };
 

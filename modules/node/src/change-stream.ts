@@ -11,8 +11,8 @@ const MAX_PAUSE = 2_000;
 /** Milliseconds over which the APIs of a crashed node spread their reconnection, at random. */
 const SPREAD = 1_000;
 /**
- * The same for a node that shuts down, which ends its streams after 3 seconds. Two refused attempts and the overlap
- * must fit into the remaining time.
+ * Like `SPREAD`, for a node that shuts down. Such a node ends its streams after 3 seconds, so two refused attempts and
+ * the overlap must fit into the remaining time.
  */
 const HANDOVER_SPREAD = 750;
 /** Milliseconds. The maximum is needed because Node's timers fire at once for times above 2^31. */
@@ -81,7 +81,7 @@ export function createChangeStream(parts: {
     again = setTimeout(open, milliseconds).unref();
   }
 
-  /** Waits first: the leaving node closes its port, so a load balancer chooses another node. */
+  /** Waits first. Meanwhile the leaving node closes its port, so that a load balancer chooses another node. */
   function openNext(): void {
     if (!next && again === undefined) openIn(HANDOVER_SPREAD * Math.random());
   }

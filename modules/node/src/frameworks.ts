@@ -43,8 +43,8 @@ export type GraphqlHttpAnswer = [
 ];
 
 /**
- * For `createHandler` of graphql-http, with any of its servers. Resolvers find `caller` in their context; no operation
- * of a refused caller is executed.
+ * Use this with `createHandler` of graphql-http, for any of its servers. Resolvers find `caller` in their context. An
+ * operation of a refused caller is not executed.
  */
 export function callerContext(introspector: Introspector) {
   return async function identifyCaller(request: {

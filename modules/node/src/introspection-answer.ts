@@ -53,7 +53,7 @@ type Fields = Readonly<Record<string, unknown>>;
 function callerIn(answer: Fields): CallerFields {
   const subject = textIn(answer, 'sub');
   const exp = timeIn(answer, 'exp');
-  // Check this unused member, too: a proxy or program that has changed it may have changed others.
+  // Check `iat` although it is not used: a proxy or program that has changed `iat` may have changed other members.
   timeIn(answer, 'iat');
   const reach = {
     subject,
@@ -109,7 +109,7 @@ const named = (fields: Fields) => ({
 
 const externalIdIn = (fields: Fields) => optional(fields, 'external_id', 'externalId');
 
-/** Returns the member if the answer has it. */
+/** Returns the member under `name`; an empty object if the answer does not have the member. */
 function optional<Name extends string>(fields: Fields, from: string, name: Name): { [Key in Name]?: string } {
   const { [from]: value } = fields;
   if (value === undefined) return {};

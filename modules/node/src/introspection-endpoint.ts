@@ -14,7 +14,7 @@ export interface IntrospectionEndpoint {
   /**
    * Opens the stream of changes, on a separate connection.
    *
-   * @param after the position after which changes are repeated first. Default: none are.
+   * @param after the stream begins with the changes after this position. By default, no change is repeated.
    * @returns a function that ends the stream; the listener may still be called afterwards.
    */
   listen(to: StreamListener, after?: string): () => void;

@@ -203,7 +203,7 @@ function neverThrowing(onFailure: (failure: IntrospectionFailure) => void): (fai
   };
 }
 
-/** While the service is unavailable every call fails, so prints at most one line a second. */
+/** Prints at most one line a second, because every call fails while the service is unavailable. */
 function printOnceASecond(): (failure: IntrospectionFailure) => void {
   let printedAt = Number.NEGATIVE_INFINITY;
   return (failure) => {

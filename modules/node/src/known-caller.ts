@@ -27,7 +27,7 @@ export class KnownCaller {
   #controller: AbortController | undefined;
   #hasEnded = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Until this time, the answer may not contain a recent change; undefined if no change is recent. */
+  /** Until this time, a recent change may be missing in the answer; undefined if no change is recent. */
   #settles: number | undefined;
 
   constructor(fields: CallerFields, clock: () => number, onEnd: () => void) {

@@ -16,7 +16,7 @@ export function createLookUps<Answer>(parts: {
 
   async function takeTurn(token: string): Promise<Answer> {
     const deadline = performance.now() + timeoutMs;
-    // Needs no timeout: the previous request began earlier, so it ends before this deadline.
+    // This wait needs no timeout: the previous request began earlier, so it ends before the deadline of this request.
     await inProgress.get(token);
     waiting.delete(token);
     let end = (): void => {};

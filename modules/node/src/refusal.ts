@@ -35,7 +35,7 @@ export function withMetadata(refused: Refusal, parameter: string | undefined): R
 export const invalidToken = (): Refusal =>
   challenged(401, 'UNAUTHENTICATED', 'invalid_token', 'the access token or API key is unknown, expired or revoked');
 
-/** RFC 6750 §3.1: `insufficient_scope` means missing permissions. Lists no scope: none exist. */
+/** RFC 6750 §3.1: `insufficient_scope` means missing permissions. Does not list a scope, because none exist. */
 export const missingRight = (right: string): Refusal =>
   challenged(403, 'FORBIDDEN', 'insufficient_scope', `the right to ${right} is required for this`);
 
@@ -77,7 +77,7 @@ function extensionsOf({ status, code, headers }: Refusal): RefusalExtensions {
   // Apollo reads only a Map, Yoga only properties of an object, so this value is both.
   const both = Object.assign(new Map(Object.entries(sent)), sent);
   const extensions = { code, http: { status, headers: both } };
-  // Other servers send all extensions, but `http` is not meant for the caller.
+  // Return only the code: some servers send all extensions to the caller, but `http` is not meant for the caller.
   return Object.defineProperty(extensions, 'toJSON', { value: () => ({ code }) });
 }
 

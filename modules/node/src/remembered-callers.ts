@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Caller, CallerFields } from './caller.ts';
 import { type KnownCaller, knownCaller } from './known-caller.ts';
 
-/** Every cached caller is checked once in this fraction of `maxAgeMs`. */
+/** Each cached caller is checked once per cycle. A cycle is this fraction of `maxAgeMs`. */
 const CYCLE = 1 / 20;
 /** Latest time to introspect again, as a fraction of `maxAgeMs`: it leaves time for a retry. */
 const LATEST_DUE = 1 - 2 * CYCLE;
@@ -43,7 +43,7 @@ export function createRememberedCallers(parts: {
   /** The latest change of each name, oldest first. */
   const changed = new Map<string, Moment>();
   let changes = 0;
-  /** The latest change that may affect any answer: `everything`, or a change whose name was evicted. */
+  /** The latest change that may affect every answer: `everything`, or a change whose name is no longer stored. */
   let unnamed: Moment = { at: clock(), changes };
 
   function remove(entry: Remembered): void {
@@ -142,7 +142,7 @@ export function createRememberedCallers(parts: {
       if (!entry) return undefined;
       const now = clock();
       entry.usedAt = now;
-      // If the clock was set back, do not use the answer for longer.
+      // If the clock was set back to a time before the answer, do not use the answer.
       return entry.since <= now && now < entry.until ? entry.caller : undefined;
     },
 
@@ -160,7 +160,7 @@ export function createRememberedCallers(parts: {
       const caller = same?.caller ?? callerOf(token, fields);
       const change = lastChange(caller);
       if (before && !same) remove(before);
-      // The answer may not contain a change that happened after the request.
+      // If a change was announced after the request, the answer may not include the change.
       if (asked.changes < change.changes) {
         caller.end();
         return caller;
@@ -198,7 +198,7 @@ export function createRememberedCallers(parts: {
         if (!entry || (entry.since <= now && now < entry.dueAt)) continue;
         if (isInUse(entry, now)) {
           due.push(entry.token);
-          // The answer sets `dueAt` again. Without an answer, the token is introspected once more.
+          // The answer will set `dueAt` again. If no answer arrives, the token is introspected again at this time.
           entry.dueAt = now + maxAgeMs * CYCLE;
         } else remove(entry);
       }
@@ -237,7 +237,7 @@ export function createRememberedCallers(parts: {
 interface Remembered {
   readonly token: string;
   caller: KnownCaller & Caller;
-  /** The ids under which the caller is found, whatever the API does to the caller. */
+  /** The ids under which the entry is found, even if the API changes the caller object. */
   readonly names: readonly string[];
   /** The answer may be used from this time on, until `until`. */
   since: number;

@@ -96,7 +96,7 @@ export function connectStream(
       heardAt = performance.now();
     },
     onText(text) {
-      // Events may be missing after a silence, so do not trust this line.
+      // Do not use this text: after a silence, earlier events may be missing.
       if (isSilent()) return lost(silent());
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';

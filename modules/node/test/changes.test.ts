@@ -333,7 +333,7 @@ describe('the cache of callers', () => {
     return callers.keep(token, fields, asked);
   }
 
-  it('after everything has changed, the change of an id that only the earlier answer named evicts no caller', () => {
+  it('after a change of everything, the change of an id that only the earlier answer named evicts no caller', () => {
     const former = keep('ada', [{ id: 'org_a', name: 'A', role: 'owner', warehouses: [] }]);
     const ended = former.signal;
     callers.change('everything');
@@ -345,7 +345,7 @@ describe('the cache of callers', () => {
     expect(next.signal?.aborted).to.equal(false);
   });
 
-  it('after everything has changed, no answer is cached for five seconds, whichever ids changed before or since', () => {
+  it('after a change of everything, no answer is cached for five seconds, whichever ids changed before or after', () => {
     callers.change('acc_bob');
     now += 3_000;
     callers.change('everything');
@@ -387,7 +387,7 @@ describe('the cache of callers', () => {
     expect(callers.find('ada')).to.equal(undefined);
   });
 
-  it('an id that no answer names any longer evicts no caller, and one that several name evicts all of these', () => {
+  it('a change of an id evicts every caller whose answer names the id, and none whose newer answer no longer does', () => {
     const organizations = [{ id: 'org_a', name: 'A', role: 'owner', warehouses: [] }] as const;
     for (const token of ['ada', 'bob', 'carl', 'dora']) keep(token, organizations);
     const next = keep('ada');
@@ -398,7 +398,7 @@ describe('the cache of callers', () => {
 
   const inOrganization = (id: string) => ({ id, name: id, role: 'owner', warehouses: [] }) as const;
 
-  it('the end of a caller whose organizations the API has replaced hides no other caller from a change', () => {
+  it('the end of a caller whose organizations the API has replaced does not protect other callers from a change', () => {
     const changed = [inOrganization('org_a')];
     keep('ada', changed);
     keep('bob', [inOrganization('org_b')]);
@@ -413,7 +413,7 @@ describe('the cache of callers', () => {
     expect(callers.find('ada')).to.equal(next);
   });
 
-  it('the end of a caller whose answer names an id twice hides no other caller from a change', () => {
+  it('the end of a caller whose answer names an id twice does not protect other callers from a change of this id', () => {
     for (const names of ['ada bob', 'bob ada']) {
       for (const token of names.split(' ')) {
         const organization = inOrganization('org_a');
@@ -426,7 +426,7 @@ describe('the cache of callers', () => {
     }
   });
 
-  it('introspections in the background are spread over half a minute, and repeated then if there is no answer', () => {
+  it('background introspections are spread over half a minute, and are repeated then if no answer has arrived', () => {
     Math.random = () => 1;
     const tokens = Array.from({ length: 60 }, (_, at) => `${at}`);
     for (const token of tokens) keep(token);

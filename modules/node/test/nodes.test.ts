@@ -102,7 +102,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
     expect(await decidedBy(token)).to.equal('memory');
   });
 
-  it('a node that missed the renewal of a client issues a thief no token that is valid elsewhere, or once it hears of it', async () => {
+  it('a node that missed the renewal of a client gives a thief no token that works elsewhere or after it is notified', async () => {
     const deaf = await startNode();
     const issuer = `http://127.0.0.1:${deaf.settings.server.port}`;
     const client = await addTestClient(on.service, 'Robbed Planner');

@@ -158,7 +158,7 @@ export function createAccess(parts: {
           ['role = $', role],
           ["(rights <> '{}') = $", kind === 'organization' ? undefined : true],
         ] as const,
-        // Begin with the organization, because the index for this order begins with it.
+        // Order by organization first, because the index for this order begins with the organization.
         order: ['organization_id', 'membership'],
         hasId: (id: string) => `(account_id = ${id} OR client_id = ${id})`,
         // The operator sees these columns, so a search finds the shown texts.

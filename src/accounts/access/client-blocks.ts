@@ -25,7 +25,7 @@ export interface ClientExclusion {
   readonly organizationId: string;
   /** Null for the whole organization. */
   readonly warehouseId: string | null;
-  /** `waiting`: the organization requires an approval of clients, and has not decided about this one. */
+  /** `waiting`: the organization must approve clients first, and has not yet decided about this client. */
   readonly why: 'blocked' | 'declined' | 'waiting' | 'warehouse';
   /** When the client was blocked or declined, or first connected by a member; null if never. */
   readonly at: Date | null;

@@ -39,7 +39,7 @@ export function createPeople(parts: {
   readonly database: Queries;
   readonly changes: ChangeFeed;
   readonly clock: Clock;
-  /** Maximum number of cached users; one with more than ten organizations and warehouses counts several times. */
+  /** Maximum number of cached users; a user with ten or more organizations and warehouses counts several times. */
   readonly maxCached?: number | undefined;
 }) {
   const { database, changes, clock, maxCached } = parts;

@@ -48,7 +48,7 @@ export interface ReachRow {
   readonly organizationExternalId: string | null;
   readonly asksFirst: boolean;
   readonly allowsApiKeys: boolean;
-  /** Null if the organization has no accessible warehouses, and so only one row. */
+  /** Null if no warehouse of the organization is accessible. The organization then has only this row. */
   readonly warehouseId: string | null;
   readonly warehouseName: string | null;
   readonly warehouseExternalId: string | null;

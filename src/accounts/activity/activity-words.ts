@@ -25,7 +25,7 @@ type Note = Text | undefined | readonly (Text | undefined)[];
 interface Words {
   /** Replaces the text of the action; undefined for the usual text. */
   readonly what?: (details: Details) => Text | undefined;
-  /** The name of the detail that the action concerns. */
+  /** The key in `details` with the name of what the action concerned, such as `client_name`. */
   readonly about?: string;
   readonly note?: (details: Details) => Note;
   readonly isWarning?: true;

@@ -21,13 +21,13 @@ export class SessionEnded extends Error {}
 
 export interface NewActivity {
   readonly action: Action;
-  /** `organization`: an owner or admin of an organization acted; used in the log of another user. */
+  /** `organization`: an owner or admin of an organization acted. This value is used in the logs of other users. */
   readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
   /** The account whose log contains the record; absent if the record concerns no user. */
   readonly accountId?: string | undefined;
   readonly details?: Details;
   readonly origin?: Origin | undefined;
-  /** The operator whose command a running service has carried out. Other commands pass `by` to `createActivity`. */
+  /** The operator of a command that a running service carries out. All other commands pass `by` to `createActivity`. */
   readonly by?: OperatedBy | undefined;
 }
 
@@ -80,7 +80,7 @@ export function createActivity(parts: {
     if (!(await insert(entry, tx))) throw new SessionEnded();
   }
 
-  /** Returns false if the session has ended. @param late true: also returns false if the account was deleted */
+  /** Returns false if the session has ended. @param late if true, also returns false for a deleted account */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,
@@ -159,7 +159,7 @@ export function createActivity(parts: {
       if (errors.length > 0) throw errors[0];
     },
 
-    /** Records many actions. All have the same `origin`. Unlike `record`, does not check its session. */
+    /** Records many actions, all with the same `origin`. Unlike `record`, does not check the session in `origin`. */
     async recordAll(entries: readonly Omit<NewActivity, 'origin'>[], tx: Queries, origin?: Origin): Promise<void> {
       if (entries.length === 0) return;
       await tx.query(

@@ -75,7 +75,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
 
 /**
  * Begins a generation. All earlier entries are then ordered by id: in a restored copy, their transaction ids come from
- * another cluster's counter, and would hide new entries, or be hidden themselves.
+ * another cluster's counter, so an order by these ids could hide old or new entries.
  */
 const beginGeneration = (database: Database): Promise<void> =>
   database.transaction(async (tx) => {

@@ -78,7 +78,7 @@ export function lifetimesWithin(maxDays: number): readonly number[] {
 }
 
 const DAY_MS = 86_400_000;
-/** Maximum in code points. Other names may be longer, but a list shows each key in one row. */
+/** Maximum in code points. It is lower than for other names, because a list shows each key in one row. */
 const MAX_NAME_LENGTH = 100;
 
 export function createApiKeyCreation(parts: {
@@ -150,10 +150,10 @@ export function createApiKeyCreation(parts: {
 
   return {
     /**
-     * Creates a key, whose `value` only this result contains.
+     * Creates a key. Only this result contains the key's `value`.
      *
      * @throws Refusal `api_key_invalid` with the problems `name_invalid`, `name_secret` and `expiry_invalid`, or
-     *   `too_many_api_keys`; AccountBusy
+     * `too_many_api_keys`; AccountBusy
      */
     add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> => create(key, undefined, origin),
     /** Like `add`. If the form is sent again, returns the API key that it has created. */

@@ -100,7 +100,7 @@ const accountFact = ({ email }: Recipient, issuer: string): Fact => [
 
 const switchOff = (issuer: string) => ({ small: message('mail.switch-off', { url: `${issuer}${PATHS.security}` }) });
 
-/** Like `Leak` in authorizations/leaked-values.ts. */
+/** A `Leak` (authorizations/leaked-values.ts) with the properties that its mail needs. */
 interface MailedLeak {
   readonly kind: SecretKind;
   readonly accountId?: string | undefined;
@@ -117,7 +117,7 @@ export function leakMail(
 ): Letter {
   const [what, button, path] = LEAKS[kind];
   const refused = refusedFrom ? { iso: refusedFrom.toISOString() } : '';
-  // An attacker may have chosen the text of this place. The brackets prevent mail programs from making a link of it.
+  // An attacker may have chosen this text. The brackets prevent mail programs from making a link of it.
   const place = foundAt.replace(/[.:@]/g, '[$&]') || message('mail.place-unknown');
   return letter(
     to,

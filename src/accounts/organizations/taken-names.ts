@@ -19,7 +19,7 @@ export function createTakenNames(issuer: string, brandName: () => OwnText) {
       const isVariant = variantTest(name);
       const brand = brandName();
       const brandNames = typeof brand === 'string' ? [brand] : Object.values(brand);
-      // Each row is an organization whose name looks like `name`, or a verified client.
+      // Each row is a verified client, or an organization whose name looks like `name`.
       const found = await tx.query<{ clientName: string | null }>(
         `(SELECT NULL AS "clientName" FROM organizations o WHERE o.name_key = $1 AND NOT EXISTS (
             SELECT FROM organization_memberships m WHERE m.organization_id = o.id

@@ -47,8 +47,8 @@ export function createPasswordLinks(parts: {
 
   return {
     /**
-     * Creates a link that is valid for a day (`confirmed`: ten minutes, or until the session in the origin `by` ends).
-     * Earlier links stay valid. Only a hash of `token` is stored.
+     * Creates a link that is valid for a day. A link with the purpose `confirmed` is valid for ten minutes, but not
+     * after the session in `by` has ended. Earlier links stay valid. Only a hash of `token` is stored.
      *
      * @throws SessionEnded
      */

@@ -30,8 +30,8 @@ function partsOf(words: string): string[] {
   return [lower, lower.replaceAll(' ', ''), ...lower.split(/[\s@]+/)].filter((part) => part !== '');
 }
 
-/** Returns `abc` for `abcabcabc`. A text that repeats nothing is its own unit. */
+/** Returns `abc` for `abcabcabc`, and a text without repetition unchanged. */
 function repeatedUnit(text: string): string {
-  // In a doubled text, the second position at which the text occurs is the length of its unit.
+  // The second position at which `text` occurs in the doubled text is the length of the repeated part.
   return text.slice(0, (text + text).indexOf(text, 1));
 }

@@ -50,8 +50,8 @@ export function hashPassword(password: string, turn: PasswordTurn): Promise<stri
  * True if this is the password. Without a hash (no such account, or no password set), returns false after the same
  * work, so that the time does not reveal which accounts exist.
  *
- * @param renew receives a new hash of the correct password, computed in the same turn, if the stored hash has another
- *   cost than the current one
+ * @param renew receives a new hash of the correct password if the stored hash has another cost than the current one;
+ * the check and the new hash share one turn
  * @throws TooManyPasswords
  */
 export async function verifyPassword(

@@ -14,12 +14,12 @@ const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
  */
 const MAX_WAITING = 24 * AT_ONCE;
 
-/** Maximum number of entries in `served` per queue, because each start searches them all. */
+/** Maximum number of entries in `served` per queue, because each start of a hash searches all entries. */
 const MAX_SERVED = 1_000;
 
 /**
- * Too many requests wait, or this request had to make room for a caller with fewer waiting requests; nothing was
- * hashed. `isOwn`: other passwords of the same account or network address wait or are being hashed.
+ * Thrown without hashing if too many requests wait, or if this request was dropped in favor of a caller with fewer
+ * waiting requests. `isOwn`: other passwords of the same account or network address wait or are being hashed.
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';
@@ -52,7 +52,7 @@ interface Waiting {
   /** Requests of a smaller round are served first. */
   readonly round: number;
   readonly account: string;
-  /** The account and the network address. Each is served once per round. */
+  /** The account and the network address of the request. Each account and each address is served once per round. */
   readonly parties: readonly string[];
   start(): void;
   refuse(error: TooManyPasswords): void;

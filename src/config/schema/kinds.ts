@@ -10,7 +10,7 @@ export interface Expectation {
   readonly unit?: 'Seconds';
 }
 
-/** The expectation of each kind below, for the message about a refused value. */
+/** What each kind of setting accepts, for the message about a refused value. */
 export const expectations = z.registry<Expectation>();
 
 /** Marks a number of seconds for `InCode` in settings.ts, which appends the unit to the name of the setting. */
@@ -94,8 +94,8 @@ const durationPattern = /^(?:0|[1-9]\d{0,8})[smhd]$/;
 const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
 /**
- * Returns the seconds of a text that matches `durationPattern`; NaN for any other text, because a
- * number without a unit is a mistake to report, never a guess.
+ * Returns the seconds of a text that matches `durationPattern`; NaN for any other text. A number without a unit is a
+ * mistake, which must be reported.
  */
 export function durationSeconds(text: string): number {
   if (!durationPattern.test(text)) return Number.NaN;

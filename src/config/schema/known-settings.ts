@@ -55,7 +55,7 @@ export function expectationAt(path: readonly string[]): Expectation | undefined 
   return expectations.get(unwrapped(schema as z.ZodType).kind);
 }
 
-/** Returns the settings of the entries if the path is that of a list; none for any other path. */
+/** If the setting at this path is a list, returns the names of the settings of its entries; otherwise none. */
 export function settingsInList(path: readonly string[]): readonly string[] {
   const { kind } = unwrapped(settingsUnder(path[0] ?? '')[path[1] ?? ''] ?? z.unknown());
   const entry = kind instanceof z.ZodArray ? kind.element : undefined;

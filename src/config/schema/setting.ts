@@ -5,7 +5,7 @@ import { z } from 'zod';
 export type Effect = 'reload' | 'restart';
 
 interface Facts {
-  /** What a reload changes for existing tokens or sessions. */
+  /** How a reload with a new value affects existing tokens or sessions. */
   readonly reach?: string;
   /** True if nodes of one deployment may differ in this setting. Default: true if `fixed`. */
   readonly isPerNode?: boolean;

@@ -22,7 +22,7 @@ export interface Surroundings {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly columns?: number };
   readonly stderr: Terminal;
-  /** Must call `interrupt` when the command has to end early, for example after Ctrl-C. */
+  /** Takes a function, and calls it when the command has to end early, for example after Ctrl-C. */
   readonly onInterrupt: (interrupt: () => void) => void;
   readonly streamWatch?: StreamWatch;
 }

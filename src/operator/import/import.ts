@@ -57,8 +57,8 @@ export function addImportCommand(program: Command, operator: Operator): void {
     await run(async ({ importer }) => {
       await using started = await importer.begin();
       const { lines: total, passes } = await importer.stage(started, source.lines());
-      // If this machine's clock is ahead, use the database's time, or a line that is pushed meanwhile would be refused
-      // as outdated and be lost.
+      // If this machine's clock is ahead, use the database's time. Otherwise, a line that is pushed during the import
+      // would be refused as outdated, and be lost.
       const writtenAt = source.writtenAt < started.startedAt ? source.writtenAt : started.startedAt;
       const plan = { passes, prune, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);

@@ -222,7 +222,7 @@ const WAREHOUSES: ListForm<ListedWarehouse> = {
   nothing: 'There are no warehouses.',
 };
 
-/** Only owners and admins can approve clients, on a page. */
+/** There is no command to approve a client: only owners and admins can approve clients, on a page. */
 function addPolicyCommands(organizations: Command, { run }: Operator): void {
   organizations
     .command('policy')

@@ -31,7 +31,7 @@ export const kindName = (kind: Kind): string => ({ ...FORMS, ...IDS, ...NAMES })
 export interface FoundValue {
   readonly text: string;
   readonly kind: Kind | undefined;
-  /** Clauses that continue the words "the value"; empty if the form is valid. */
+  /** Each fault is a clause that continues the words "the value". Empty if the form is valid. */
   readonly faults: readonly string[];
   /** True if the text contains neither a value nor an ID. */
   readonly isNothing?: true;
@@ -71,7 +71,7 @@ const MAX_ALONE = 400;
 export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] {
   const alone = given.trim();
   const whole = alone.length > MAX_ALONE ? undefined : wholeValue(alone);
-  // Report an invisible character after a value: a client that copied both is refused.
+  // Report an invisible character after a value: a client that sends both is refused.
   if (whole || /^gate_[\w-]+\p{C}+$/u.test(alone)) return [whole ?? wrongValue(given.replace(/\r?\n$/, ''))];
   const text = decoded(given);
   const secrets = secretsIn(text);

@@ -87,8 +87,8 @@ export function limitFields(
 /**
  * Reads the limit from a sent form.
  *
- * @param organizations those that the user can choose now, which may be fewer than the page has offered
- * @param stored its places that the user cannot choose now stay, unless the form chooses everything
+ * @param organizations the organizations that the user can choose now; the page may have offered more
+ * @param stored the stored limit; places in it that the user cannot choose now stay, unless the form chooses everything
  * @returns undefined for a form without limit fields; an invalid limit has a `problem`
  */
 export function typedLimit(

@@ -180,7 +180,7 @@ function hostChanges(before: Pick<Asked, 'hosts'>, now: Asked): Message[] {
   ];
 }
 
-/** Lists the changes since the page was rendered. Omits that the operator has ended the client's access. */
+/** Lists the changes since the page was rendered. Does not mention that the operator has ended the client's access. */
 function changesOf(before: Asked, now: Asked): Message[] {
   return [
     ...(before.isVerified && !now.isVerified ? [message('consent.not-verified-now')] : []),

@@ -56,7 +56,7 @@ export function clientSettingsPage(parts: {
       if (!(error instanceof Refusal && error.code === 'client_changed')) throw error;
       // The client was changed after `requireOwnClient` had read it, so read it again.
       await own.requireOwnClient(ctx, async () => {});
-      // A form that was sent twice at once is answered as saved both times.
+      // If a form was sent twice at the same time, answer both requests as saved.
       return isUnchanged(typed, ownClientOf(ctx)) ? done : conflict(ctx, typed);
     }
     return done;
@@ -64,7 +64,7 @@ export function clientSettingsPage(parts: {
 
   const page = {
     admit: [own.requireOwnClient],
-    // Only the owner has this page, so a form of another user is not shown again.
+    // Only the client's owner can open this page, so a form that was rendered for another user is not shown again.
     isForEverybody: false,
     fieldOf: fieldOfClient,
     async draw(ctx: Context, typed: TypedClient, { notice, problems }: Said): Promise<void> {

@@ -85,7 +85,7 @@ export function createMarks(seals: Pick<Seals, 'macsOf'>) {
   /** Returns one fingerprint for each key, the one with the current key first. */
   const marksOf = (organizationId: string, { links: _, ...client }: ApprovableClient): string[] =>
     seals
-      // Leave out the links: if they change, an earlier approval stays valid, too.
+      // Leave out the links of the client, because an approval stays valid if the links change.
       .macsOf(JSON.stringify(['approval', organizationId, client]))
       .map((mac) => mac.slice(0, MARK_LENGTH));
   return {

@@ -35,7 +35,7 @@ declare module '../view-data.ts' {
       readonly found: number;
       /** Undefined if the page lists all undecided clients. */
       readonly search: string | undefined;
-      /** The ids of chosen clients that only an earlier page has listed. */
+      /** The ids of clients that the user has chosen on an earlier page, and that this page does not list. */
       readonly others: readonly string[];
     };
   }

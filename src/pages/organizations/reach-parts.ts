@@ -289,7 +289,7 @@ function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Lo
     ...(warehouse || isBlocked ? [] : blockedIn.map(({ name }) => name)),
   ];
   if (places.length === 0) return [];
-  // If a warehouse is chosen, its name is not needed.
+  // If the client is blocked only in the chosen warehouse, the warning need not name the warehouse.
   if (isBlockedThere && !isBlocked) return [warning('blocked')];
   const names = places.slice(0, MAX_NAMES).join(', ');
   const others = Math.max(0, places.length - MAX_NAMES);

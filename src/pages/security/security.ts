@@ -108,7 +108,7 @@ export function securityPage(parts: {
     read: (form) => ({ unwantedMail: UNWANTED_MAIL.filter((kind) => !form.getAll(MAIL_FIELD).includes(kind)) }),
     async save(ctx, { unwantedMail = [] }) {
       const { id, unwantedMail: before } = accountOf(ctx);
-      // Keep the kinds that only a later version knows.
+      // Keep unwanted kinds of mail that only a later version of the service knows.
       const others = before.filter((kind) => UNWANTED_MAIL.every((known) => known !== kind));
       await accounts.setUnwantedMail(id, [...unwantedMail, ...others]);
       return { url: SECURITY, said: message('security.mail-saved') };
@@ -118,8 +118,8 @@ export function securityPage(parts: {
   const changingPassword = formRoutes<Typed>(kit, {
     ...page,
     path: PASSWORD,
-    // The form itself asks for the current password, even after a recent sign-in, so that a stolen session cannot
-    // change it.
+    // The form itself asks for the current password, even after a recent sign-in, so that a stolen session is not
+    // enough to change the password.
     isUrgent: true,
     read: (form) => ({ isEndingConnections: form.get('end_connections') === 'yes' }),
     fieldOf: ({ code }) => ({ field: code }),

@@ -126,7 +126,7 @@ export function createEndingChoices({
     return true;
   }
 
-  /** Like `of`, with the password and other sessions, but without the sign-in method `methodId`. */
+  /** Like `of`, but includes the password and the other sessions, and omits the sign-in method `methodId`. */
   async function besides(
     ctx: Context,
     account: Account,

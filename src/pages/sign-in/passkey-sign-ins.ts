@@ -19,7 +19,7 @@ import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin, visitorIn } from '../page.ts';
 import type { MayAdd } from './sign-in-policy.ts';
 
-/** `confirm` and `add` are followed by the account id, which is not known yet at a sign-in. */
+/** After `confirm` and `add`, the purpose contains the account id. At a sign-in, the account is not known yet. */
 type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;
 
 /** How long a challenge is valid. A browser waits half as long for the user. */
@@ -88,7 +88,7 @@ export function createPasskeySignIns(parts: {
   const { issuer, limits, secrets } = settings;
   const ceremonies = createCeremonies(issuer, ownText(settings.brand.name));
   const challenges = createChallenges({ clock, browserOf, keys: secrets.cookieKeys });
-  /** Limits refused answers for each network. */
+  /** Limits refused passkeys for each network. */
   const failures = parts.createAttemptLimit({
     name: 'passkey_failures',
     attempts: limits.signInFailuresPerAddress,

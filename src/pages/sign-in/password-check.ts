@@ -142,7 +142,7 @@ export function createPasswordCheck(parts: {
   };
 }
 
-/** The password check of a service without passwords. */
+/** The password check of a service without passwords, which refuses every sign-in with a password. */
 export const refusePasswords: PasswordCheck = async (ctx) => {
   ctx.status = 403;
   return message('sign-in.no-passwords');

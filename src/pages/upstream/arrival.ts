@@ -112,7 +112,7 @@ export function createArrival(parts: {
     if (!(await signIns.confirm(ctx, account, person, { ...provider, isNewLink }))) return { refused: 'signed out' };
     await identities.use(person);
     if (isNewLink) return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(issuer), target) };
-    // If the target has a query, its page shows a form again, which says what to do.
+    // A target with a query is a page that shows a form again. That page says what to do, so it needs no notice.
     return target.includes('?') ? { path: target } : { path: target, notice: CONFIRMED };
   }
 

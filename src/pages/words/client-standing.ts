@@ -21,7 +21,7 @@ const DAY_MS = 86_400_000;
 export function describeStanding(standing: ClientStanding, now: number) {
   const { isOfOperator, isVerified, registeredAt, ownedSince, people, isConnected } = standing;
   const daysSince = (time: Date) => Math.max(0, Math.floor((now - time.getTime()) / DAY_MS));
-  // Count from the latest change of the owner, because a new owner may change how the client behaves.
+  // Count the days since the client got a new owner, because a new owner may change how the client behaves.
   const days = daysSince(ownedSince ?? registeredAt);
   return {
     /** For example `Registered 3 days ago · connected by 2 people, none in your organization · …`. */

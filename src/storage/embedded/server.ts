@@ -18,9 +18,9 @@ const MAX_IDLE_MS = 10_000;
  * Serves the database to every process with permission to open the socket.
  *
  * All connections share one unnamed statement and one transaction. So a connection keeps the session from its first
- * message until the session is idle again: its messages reach PGlite together, without messages of other connections in
- * between. (The package pglite-socket forwards messages one by one, so one connection's statement can run with
- * another's values: electric-sql/pglite#1046.)
+ * message until the session is idle again. Its messages reach PGlite together, and no messages of other connections
+ * come between them. (The package pglite-socket forwards messages one by one, so one connection's statement can run
+ * with another's values: electric-sql/pglite#1046.)
  */
 export async function serveOnSocket(db: PGlite, socketPath: string, maxIdleMs = MAX_IDLE_MS) {
   const session = createSession(db);
@@ -69,7 +69,7 @@ function createSession(db: PGlite) {
     await db.execProtocolRawStream(messages, {
       onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
     });
-    // The answer also contains the notifications that the statement sent: take these out.
+    // Remove the notifications that the statement sent, because the answer contains them, too.
     return withoutNotifications(Buffer.concat(parts), (channel, payload) => listeners.get(channel)?.(payload));
   }
 
@@ -81,7 +81,7 @@ function createSession(db: PGlite) {
     return turn;
   }
 
-  /** Runs messages of the connection that has the turn; the turn ends when the session is idle. */
+  /** Executes messages for the connection that has the turn. The turn ends when the database session is idle. */
   async function run(connection: symbol, messages: Buffer): Promise<Buffer> {
     const answer = await execute(messages);
     if (holder === connection && isIdle(answer)) passTurn();

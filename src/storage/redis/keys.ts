@@ -39,8 +39,8 @@ function slotOf(key: string): number {
 }
 
 /**
- * Combines the reads of one turn of the event loop into one command, because a command costs much more than another key
- * in it. Not for a Cluster, whose keys are on different masters.
+ * Combines the reads of one turn of the event loop into one command, because a command costs much more than an
+ * additional key in a command. Not used for a Cluster, whose keys are on different masters.
  */
 export function readsTogether(redis: Redis | Cluster): (key: string) => Promise<string | null> {
   if (redis instanceof Cluster) return (key) => redis.get(key);

@@ -102,7 +102,7 @@ function connectTo({
     return new Cluster(hosts, {
       redisOptions: options,
       enableOfflineQueue: false,
-      // A redirection may take a tenth of a second, and all must fit into the time of a request.
+      // A redirection may take a tenth of a second, and all redirections must fit into the time of one request.
       maxRedirections: 8,
       lazyConnect: true,
       slotsRefreshTimeout: CONNECT_TIMEOUT_MS,

@@ -178,7 +178,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(await accessOf(person)).to.deep.equal([]);
   });
 
-  it('members with another role keep it: they are offered nothing, and cannot join or leave here', async () => {
+  it('a member with another role keeps it, is offered no test organization, and can neither join nor leave one', async () => {
     const { person, owner, connect, change } = await newOwner();
     const { accountId } = person;
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'member');
