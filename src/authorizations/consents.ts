@@ -92,7 +92,7 @@ const insertAt = (now: string, isOfPage: boolean): string => `
         connected_at = CASE WHEN ${ENDED} THEN excluded.connected_at ELSE n.connected_at END,
         last_used_at = CASE WHEN ${ENDED} THEN NULL ELSE n.last_used_at END,
         ended_at = NULL,
-        -- Its row does not say yet that it has ended: its authorizations end here.
+        -- The connection has ended, but its row is not marked as ended yet: end its authorizations here.
         generation = n.generation + CASE WHEN ${ENDED} AND n.ended_at IS NULL THEN 1 ELSE 0 END,
         limit_places = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_places ELSE n.limit_places END,
         limit_read_only = CASE WHEN ${TAKES_LIMIT} THEN excluded.limit_read_only

@@ -1,5 +1,4 @@
--- The whole schema of Gatehouse. Until 1.0.0 is released, this file is edited in place, and a database that an
--- earlier commit created is refused. From then on, a change of the schema is a new file with the next number.
+-- The schema of 1.0.0. A change of the schema is a new file with the next number.
 -- Up Migration
 
 -- Notifications: each node caches what it has read until a trigger announces a change (storage/change-feed.ts).
@@ -36,7 +35,7 @@ create table accounts (
   passkey_handle text, -- The random name under which authenticators keep the passkeys; never changes once it is set.
   grace_began_at timestamptz, -- Since when the person is asked for more than a password (sign_in.require).
   unwanted_mail text[] not null default '{}', -- The kinds of mail that the person does not want.
-  language text -- For pages and mails; null until the person chooses one. No check, because each language is a file.
+  language text -- Language of pages and mails; null until the person chooses one. No check: each language is a file.
 );
 create index accounts_created_at on accounts (created_at, id);
 create index accounts_suspended on accounts (id) where suspended_at is not null;
@@ -60,11 +59,11 @@ create table organizations (
   external_id text unique, -- The id in the system that imports the organization; null if none does.
   asks_first boolean not null default false, -- True if only approved clients have access to the organization.
   allows_api_keys boolean not null default true, -- True if personal API keys have access to the organization.
-  ended_at timestamptz -- When its deletion in steps began: it then gives no access; lines and commands do not find it.
+  ended_at timestamptz -- When its deletion in steps began. It then gives no access; no line or command finds it.
 );
 create index organizations_name_key on organizations (name_key);
 create index organizations_ended on organizations (ended_at) where ended_at is not null;
--- The expression of `byName` (storage/pages.ts).
+-- The indexed expression is that of `byName` (storage/pages.ts).
 create index organizations_by_name on organizations ((
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
     collate "und-x-icu"), id);
@@ -79,12 +78,12 @@ create table warehouses (
   name text not null,
   created_at timestamptz not null,
   external_id text unique, -- The id in the system from which the warehouse is imported; null if no import changes it.
-  ended_at timestamptz, -- Like in organizations; the same time if the organization is deleted, even if removed later.
+  ended_at timestamptz, -- See organizations.ended_at. A deleted organization gives this time to its warehouses.
   constraint warehouses_organization_id_id_key unique (organization_id, id)
 );
 create index warehouses_present on warehouses (organization_id) where ended_at is null;
 create index warehouses_ended on warehouses (ended_at) where ended_at is not null;
--- The expression of `byName` (storage/pages.ts).
+-- The indexed expression is that of `byName` (storage/pages.ts).
 create index warehouses_by_name on warehouses (organization_id, (
   regexp_replace(regexp_replace(name, '(\d+)', '0000000000\1', 'g'), '0*(\d{10})', '\1', 'g')
     collate "und-x-icu"), id);
@@ -110,8 +109,8 @@ create table clients (
   ended_through integer not null default 0, -- Everything of an earlier generation has ended for good.
   ending_since timestamptz, -- When `ended_through` was raised; null once all older connections are marked as ended.
   always_asks boolean not null default false, -- True if an earlier approval never counts: people approve each request.
-  asks_for_operator boolean not null default false, -- True if the operator set `always_asks`: its owner cannot undo it.
-  leaked_secrets text[] not null default '{}', -- The latest leaked secrets: machine access tokens got with them have ended.
+  asks_for_operator boolean not null default false, -- True if only the operator may unset `always_asks`.
+  leaked_secrets text[] not null default '{}', -- The latest leaked secrets. Their machine access tokens are revoked.
   creation_key text, -- A hash of the form that created the client: a form sent twice creates one client.
   constraint clients_creation_key_key unique (owner_account_id, creation_key),
   constraint clients_native_is_public check (not native or kind = 'public'),
@@ -214,7 +213,7 @@ create table barred_clients (
   client_id text not null references clients on delete cascade,
   barred_at timestamptz not null,
   barred_by text references accounts on delete set null, -- The owner or admin who blocked the client.
-  follows boolean not null default false, -- True if it follows the block of another client of its owner.
+  follows boolean not null default false, -- True if the client is blocked because of another client of its owner.
   primary key (organization_id, client_id)
 );
 create index barred_clients_client_id on barred_clients (client_id);
@@ -254,9 +253,9 @@ create index barred_redirects_barred_by on barred_redirects (barred_by) where ba
 create table client_decisions (
   organization_id text not null references organizations on delete cascade,
   client_id text not null references clients on delete cascade,
-  is_approved boolean not null, -- False if the client was declined; `sentence` then tells people why.
+  is_approved boolean not null, -- False if the client was declined; `sentence` then gives its users the reason.
   sentence text, decided_at timestamptz not null,
-  decided_by text references accounts on delete set null, -- Null if the operator decided.
+  decided_by text references accounts on delete set null, -- The owner or admin who decided; null for the operator.
   primary key (organization_id, client_id)
 );
 create index client_decisions_client_id on client_decisions (client_id);
@@ -283,7 +282,7 @@ create table lasting_numbers (
   -- The request to reload the settings, by whom, and the one before. Its number is a time in milliseconds since 1970, so
   -- that numbers also grow after the restore of an older backup.
   reload_number bigint not null default 0, reload_previous bigint not null default 0,
-  reload_operator text, reload_reason text, -- As in `activity`, for the entry of each node that reloads.
+  reload_operator text, reload_reason text, -- Each node that reloads copies both into its `activity` entry.
   imported_at timestamptz -- When the last import brought everything to the state of its file; null before the first one.
 );
 insert into lasting_numbers default values;
@@ -304,7 +303,7 @@ create table connections (
   -- What the last consent page showed: the name, the redirect hosts and the owned_since of the client. If the client
   -- has others now, the person is asked again.
   consented_name text not null, consented_hosts text[] not null, consented_owned_since timestamptz,
-  approved_at timestamptz not null, -- The time of that page.
+  approved_at timestamptz not null, -- The time of the last approval.
   limit_places text[], -- Ids of organizations and warehouses; null for all, including later ones.
   limit_read_only boolean not null default false,
   limit_until timestamptz, -- When the connection ends by itself.
@@ -369,7 +368,7 @@ create trigger memberships_of_connections after insert on organization_membershi
 create table ended_authorizations (
   id text primary key,
   at timestamptz not null, cause text not null, account_id text not null, client_id text not null,
-  forgotten_at timestamptz not null -- Until then, a restored token store could contain the authorization.
+  forgotten_at timestamptz not null -- When to delete the row: no restored token store can then have the authorization.
 );
 create index ended_authorizations_forgotten_at on ended_authorizations (forgotten_at);
 create index ended_authorizations_account_id on ended_authorizations (account_id);
@@ -405,8 +404,8 @@ create table authorizations (
   attempt text not null,
   rotated_at bigint not null, -- In milliseconds.
   confirmed boolean not null, usable_until bigint not null, forgotten_at bigint not null,
-  client_generation integer not null default 0, -- The client's, at the approval or the first refresh after a renewal.
-  since_rotation integer not null default 0 -- The first rotation of that generation.
+  client_generation integer not null default 0, -- The client's generation at approval or first refresh after renewal.
+  since_rotation integer not null default 0 -- The first rotation with `client_generation`.
 );
 create index authorizations_forgotten_at on authorizations (forgotten_at);
 
@@ -426,12 +425,12 @@ create table browser_sessions (
   account_id text not null references accounts on delete cascade,
   cookie_hash text not null, -- Hash of the latest cookie value: earlier ones are invalid, even in a restored store.
   generation bigint not null, begun_at timestamptz not null,
-  ended_at timestamptz, -- Null until the session is signed out, here or elsewhere.
+  ended_at timestamptz, -- Null until the user signs out, in this browser or from another one.
   address text not null, browser text not null
 );
 create index browser_sessions_account_id on browser_sessions (account_id, begun_at desc);
 create index browser_sessions_begun_at on browser_sessions (begun_at);
--- The expression of accounts/session-list.ts.
+-- The indexed expression is that of accounts/session-list.ts.
 create index browser_sessions_public_id on browser_sessions
   (('ses_' || translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_')));
 
@@ -478,7 +477,7 @@ create table passkeys (
   public_key text not null, -- A COSE_Key, in base64url.
   counter bigint not null, -- The number of signatures of the authenticator; 0 if it does not count them.
   transports text[] not null,
-  may_sync boolean not null, -- True if a copy may be kept outside of the device, which never changes.
+  may_sync boolean not null, -- True if copies may exist outside of the device; never changes.
   is_synced boolean not null,
   name text not null, created_at timestamptz not null, last_used_at timestamptz
 );
@@ -507,7 +506,7 @@ create table activity (
 );
 create index activity_account_id on activity (account_id, id desc);
 create index activity_at on activity (at);
--- Leaves out frequent actions, whose latest entries are found quickly without an index.
+-- This index leaves out frequent actions, because their latest entries are found quickly without an index.
 create index activity_rare_action on activity (action, id desc)
   where action <> 'signed_in' and action <> 'connected' and action <> 'disconnected' and action <> 'tokens_revoked'
     and action <> 'authorized_silently';
@@ -567,7 +566,7 @@ create table client_requests (
   auth_method text check (auth_method in ('basic', 'body', 'both', 'none')),
   scope text, -- As the client sent it; null if the client sent none.
   request_id text not null,
-  -- Requests displace only those with the same share (see `Share` in clients/client-requests.ts).
+  -- A new request removes only requests with the same share (see `Share` in clients/client-requests.ts).
   share text not null check (share in ('owner', 'client', 'stranger'))
 );
 create index client_requests_client_id on client_requests (client_id, id desc);
@@ -591,18 +590,18 @@ create unlogged table import_lines (
   type text not null, number integer not null,
   key text not null, -- The external id of the record, or those of its account and place with U+001F between them.
   account text, place text, -- The external ids that the line names; the place of a warehouse is its organization.
-  former text, home text, -- The former external id, and that of the former organization.
+  former text, home text, -- The former external id, and the external id of the former organization.
   email_key text, identity text,
   id text, -- For an account or place: the id of its record, a new id, or null if deleted later than the file.
   line jsonb, -- Null if the line is invalid.
   primary key (import_id, type, number)
 );
--- An import analyzes the table after it has filled it: a small sample is enough, and is much faster to sort.
+-- An import analyzes the table after it has filled the table. A small sample is enough, and is much faster to sort.
 alter table import_lines alter import_id set statistics 10, alter type set statistics 10,
   alter number set statistics 10, alter key set statistics 10, alter former set statistics 10,
   alter home set statistics 10, alter email_key set statistics 10, alter identity set statistics 10,
   alter id set statistics 10;
--- Each index ends with the number. Without it, the planner would read the primary key to find the first line.
+-- The indexes that find the first line end with the number. Without the number, the planner would read the primary key.
 create index import_lines_key on import_lines (import_id, type, key, number);
 create index import_lines_id on import_lines (import_id, id) where id is not null;
 create index import_lines_moves on import_lines (import_id, type, number) where home is not null;
@@ -624,7 +623,7 @@ create table known_times (
   warehouse_id text references warehouses on delete cascade,
   as_of timestamptz not null,
   by_import boolean not null, -- True if an import wrote the row. A later import overwrites it even with an older file.
-  file_id text references known_files, -- The record was also known at the time of this file.
+  file_id text references known_files, -- The set that contains the record; its time applies to the record, too.
   -- The latest as_of of a removal. Older lines about records that depended on this one are outdated.
   ended_as_of timestamptz,
   expires_at timestamptz -- When to delete the row; null while the record exists.
@@ -647,8 +646,8 @@ begin
     things := array['external ' || (ended ->> 'external_id'), 'id ' || (ended ->> 'id'),
       'email ' || translate(encode(sha256(convert_to(ended ->> 'email_key', 'UTF8')), 'base64'), '+/=', '-_')];
     things := array(select concat_ws(' ', 'deleted', tg_argv[0], name) from unnest(things) name where name is not null);
-    ended := '{}'; -- A row with the id of a place would be deleted with the place.
-  -- Record nothing if the person or place is deleted as well, because their own end is recorded.
+    ended := '{}'; -- Store no ids: a row with the id of a deleted place would be deleted, too.
+  -- Record nothing if the person or place is deleted as well: the end of the person or place is recorded.
   elsif exists (select from accounts where id = ended ->> 'account_id')
       and exists (select from organizations where id = ended ->> 'organization_id')
       and (not ended ? 'warehouse_id' or exists (select from warehouses where id = ended ->> 'warehouse_id')) then
@@ -684,7 +683,7 @@ create trigger warehouse_rights_ended after delete on warehouse_rights for each 
   when (current_setting('gatehouse.changes', true) is distinct from 'on')
   execute function record_end('warehouse_rights', 'warehouse_id');
 
--- A row is a number of removals that were pushed at one time; their sum in the last hour is limited.
+-- A row counts removals that were pushed at one time. The sum of these counts in the last hour is limited.
 create table pushed_removals (
   at timestamptz not null,
   removals integer not null -- Negative for removals that an operator allows on top of the limit.
@@ -696,7 +695,7 @@ create index pushed_removals_at on pushed_removals (at);
 -- A row is a node that runs. A node that stops deletes its row; other nodes delete the row of a node that was killed.
 create table node_keys (
   node text primary key,
-  seen_at timestamptz not null, noted_at timestamptz not null, -- Last heartbeat: by the node's clock, the database's.
+  seen_at timestamptz not null, noted_at timestamptz not null, -- Last heartbeat by the clocks of node and database.
   cookie_keys text[] not null, token_keys text[] not null, -- Fingerprints of its keys, the current ones first.
   state text not null, -- starting, ready, not_ready or leaving
   ready_since timestamptz,

@@ -82,7 +82,7 @@ const ROTATE = `${AUTHORIZATION}
   local a = load()
   local from, generation = tonumber(ARGV[2]), tonumber(ARGV[6])
   if not a then return { 'missing' } end
-  -- The node still knows the client as it was before a renewal: the caller may have a stolen secret.
+  -- The node still has the client as it was before a renewal, so the caller may have used a stolen secret.
   if a.generation > generation then return { 'renewed' } end
   if a.endsAt > 0 and a.endsAt <= now then return { 'too_old' } end
   -- Ahead of the record: the store lost its last writes (a crash, a failover, a backup). The value
