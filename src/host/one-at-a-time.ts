@@ -38,11 +38,13 @@ export function oneAtATime(handler: RequestListener) {
 
     /**
      * Calls `work`, which ends a connection after invalid input. If an answer is not sent yet, the connection ends
-     * after that answer, because the client would take the text of `work` as a part of the answer.
+     * after that answer, because the client would take the text of `work` as a part of the answer. If the input belongs
+     * to a request whose answer is sent, the connection ends without a second answer.
      */
     afterAnswers(socket: Socket, work: () => void): void {
       const answer = answers.get(socket);
-      if (!answer || answer.destroyed || answer.writableFinished) work();
+      if (answer?.writableFinished && !answer.req.complete) socket.destroySoon();
+      else if (!answer || answer.destroyed || answer.writableFinished) work();
       else if (answer.req.complete || answer.writableEnded) endAfter(answer, socket);
       else if (answer.headersSent) socket.destroy();
       else work();

@@ -225,6 +225,15 @@ describe('a listener', () => {
       }
     });
 
+    it('broken input in a request that is already answered ends the connection without a second answer', async () => {
+      const begun = 'POST /0 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+      const { socket, reply, end } = send(await openCounting(), begun);
+      await once(socket, 'data');
+      socket.write('broken\r\n');
+      await end;
+      expect(reply().match(/HTTP\/1\.1 /g)).to.have.length(1);
+    });
+
     it('CONNECT after a request whose answer the client does not read leaves no open connection', async () => {
       // The answer exceeds the buffers of both sockets, and the usual limits end no connection within the test.
       const { socket } = send(await open({ limits: USUAL }), '');
