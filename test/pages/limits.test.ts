@@ -281,6 +281,22 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     await on.service.clients.edit(id, { name: 'Route Planner' });
   });
 
+  it('a consent page that is shown again lists what the client gets by the limit chosen before, not by the stored one', async () => {
+    const listed = ({ html }: { html: string }) =>
+      textOf(/<section class="asked".*?<\/section>/s.exec(html)?.[0] ?? '');
+    await approveWith({ limit_places: 'chosen', place: on.seeded.warehouse.id });
+    const page = await person.open(authorization());
+    expect(listed(page)).to.not.include('Elsewhere Storage');
+    const { id } = client();
+    await on.service.clients.edit(id, { name: 'Route Planner 2' });
+    const again = await person.follow(await person.submit(page, { decision: 'approve', ...UNLIMITED, place: [] }));
+    expect(textOf(again.html)).to.include(said('consent.not-approved'));
+    expect(listed(again)).to.include('Elsewhere Storage');
+    await person.follow(await person.submit(again, { decision: 'approve' }));
+    expect(await reachOf((await connect()).accessToken)).to.deep.equal(ALL);
+    await on.service.clients.edit(id, { name: 'Route Planner' });
+  });
+
   it('approving again does not narrow a limit to the only organization of the user', async () => {
     const { memberships, organizations } = on.service;
     const organizationId = on.seeded.organization.id;

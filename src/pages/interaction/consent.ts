@@ -105,7 +105,8 @@ export function createConsentSteps(parts: {
         clientStandings.find(client.id, accountId),
       ]);
       const limit = earlier?.limit ?? NO_LIMIT;
-      const kept = askedBefore && chosenBefore(askedBefore, limit);
+      // The limit that the button *Approve* applies if the user changes nothing.
+      const offered = (askedBefore && chosenBefore(askedBefore, limit)) ?? limit;
       const asked = askedOf(uid, accountId, client, generation, limit);
       await kit.render(ctx, 'consent', {
         action: ctx.path,
@@ -120,12 +121,12 @@ export function createConsentSteps(parts: {
         standing: standing && describeStanding(standing, clock()),
         account: { name: account.name, email: account.email },
         redirect: { host: new URL(redirectUri).host, uri: redirectUri },
-        organizations: limitAccess(admitted, limit).map((one) => describeReached(one, kit.rightsInWords(ctx))),
+        organizations: limitAccess(admitted, offered).map((one) => describeReached(one, kit.rightsInWords(ctx))),
         bars: describeExclusions(exclusions, all),
         isRepeat: earlier !== undefined,
         since: earlier ? sinceThen(earlier, asked) : [],
         limit: {
-          ...limitFields(allowed, typed ?? kept ?? limit, { now: clock(), hasEnd: true }),
+          ...limitFields(allowed, typed ?? offered, { now: clock(), hasEnd: true }),
           // Open the fields only if they have a problem: open fields push the account and the host out of view.
           isOpen: typed !== undefined,
         },
