@@ -27,7 +27,7 @@ export async function runScenarios(
   const { issuer, machines, partners } = deployment;
   const { resourceServer, machine } = deployment.seed.clients;
   const seconds = { seconds: scale.seconds / PARTS };
-  const each = { requests: Math.floor(scale.authorizations / PARTS) };
+  const each = (count: number) => ({ requests: Math.floor(count / PARTS) });
   const scenarios: Scenario[] = [];
   const run = async (name: string, part: () => Promise<Measurement>): Promise<void> => {
     scenarios.push({ name, comparison: await besideKoa(koa, deployment, part) });
@@ -46,7 +46,7 @@ export async function runScenarios(
   const cookie = await signedIn(deployment);
   const nextPartner = takeEach(partners);
   await run('authorization, signed in and approved before', () =>
-    measure(issuer, each, () => {
+    measure(issuer, each(scale.authorizations), () => {
       const client = nextPartner();
       const { pathname, search } = authorizationUrl(issuer, client);
       return {
@@ -62,7 +62,7 @@ export async function runScenarios(
   const tokens: { client: TestClient; accessToken: string; refreshToken: string }[] = [];
   const nextCode = takeEach(codes);
   await run('code exchange', () =>
-    measure(issuer, each, () => {
+    measure(issuer, each(codes.length), () => {
       let client: TestClient;
       return {
         next() {
@@ -106,7 +106,7 @@ export async function runScenarios(
 
   const nextRevoked = takeEach(tokens);
   await run('revoke', () =>
-    measure(issuer, each, () => ({
+    measure(issuer, each(tokens.length), () => ({
       next: () => ({
         method: 'POST',
         path: '/oauth/token/revoke',
