@@ -1,10 +1,10 @@
 /** Forms from another site, or without a valid form token, change nothing (CSRF). */
 import { expect } from 'chai';
 import { said } from '../pages/client-owner.ts';
-import { fieldOf } from '../pages/signed-in-person.ts';
+import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
 import { madeOnce } from '../support/made-once.ts';
 import { authorizationUrl, pkce } from '../support/oauth.ts';
-import { createPerson, type Page, type Person } from '../support/person.ts';
+import { createPerson, isSignedIn } from '../support/person.ts';
 import { addPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -12,28 +12,8 @@ describe('form tokens', () => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:9', from: 'gatehouse@example.test' };
   const on = startSeeded({ settings: { mail } });
 
-  const credentials = () => ({
-    email: on.seeded.person.email,
-    password: on.seeded.person.password,
-  });
-
-  async function signIn(): Promise<Person> {
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
-    return person;
-  }
-  /** The signed-in browser of all tests that do not sign out. */
-  const signedIn = madeOnce(signIn);
-
   /** A second account, of a user named Wanda. */
   const wanda = madeOnce(() => addPerson(on.service, 'Wanda', 'wanda@example.test'));
-
-  async function openConsent(person: Person): Promise<Page> {
-    const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
-    return person.follow(await person.get(url));
-  }
-
-  const isSignedIn = async (person: Person): Promise<boolean> => (await person.get('/profile')).status === 200;
 
   /** The paths to which pages send forms. The POST endpoints for programs have other tests. */
   const forms = (): string[] =>
@@ -43,9 +23,10 @@ describe('form tokens', () => {
       .map(({ path }) => path.replace(/:\w+/g, 'x'));
 
   it('every form is accepted only from pages of the issuer', async () => {
-    const person = await signIn();
+    const person = await signedIn(on, on.seeded.person);
     const own = fieldOf(await person.get('/profile'), 'form_token');
-    const foreign = await foreignToken();
+    const foreign = fieldOf(await createPerson(on.issuer).get('/login'), 'form_token');
+    expect(foreign).to.match(/^\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/);
     const changed = own.replace(/^[^.]*/, `acc_${'0'.repeat(16)}`);
     const attempts: Readonly<Record<string, [token: string, headers: Record<string, string>]>> = {
       'from another site, by Origin': [own, { origin: 'https://evil.example' }],
@@ -86,8 +67,9 @@ describe('form tokens', () => {
   });
 
   it('a GET request changes nothing, whatever its query contains', async () => {
-    const person = await signedIn();
-    const consent = await openConsent(person);
+    const person = await signedIn(on, on.seeded.person);
+    const url = authorizationUrl(on.issuer, on.clients.public, pkce().parameters);
+    const consent = await person.open(url);
     const visits = [
       '/logout?form_token=x',
       `${consent.url.pathname}?decision=approve`,
@@ -104,7 +86,8 @@ describe('form tokens', () => {
   it('a browser that sends neither Origin nor Sec-Fetch-Site can sign in with its form token', async () => {
     const person = createPerson(on.issuer);
     const headers = { origin: '', 'sec-fetch-site': '' };
-    const page = await person.submit(await person.get('/login'), credentials(), headers);
+    const { email, password } = on.seeded.person;
+    const page = await person.submit(await person.get('/login'), { email, password }, headers);
     expect(page.location?.pathname).to.equal('/profile');
   });
 
@@ -138,11 +121,4 @@ describe('form tokens', () => {
     await person.submit(page, {});
     expect(await isSignedIn(person)).to.equal(false);
   });
-
-  /** Returns the form token of another browser. */
-  async function foreignToken(): Promise<string> {
-    const token = fieldOf(await createPerson(on.issuer).get('/login'), 'form_token');
-    expect(token).to.match(/^\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/);
-    return token;
-  }
 });

@@ -1,8 +1,9 @@
 /** `sessions end --all`: one stored number that ends every session that began before it. */
 import { expect } from 'chai';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { eventually } from '../support/eventually.ts';
-import { createPerson, type Person } from '../support/person.ts';
+import { createPerson, isSignedIn } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { operatorFor, refusalFrom, valueFrom } from './run-operator.ts';
 
@@ -11,21 +12,15 @@ const END_ALL = 'sessions end --all --yes';
 describe('sessions end --all, on a running service', () => {
   const on = startSeeded({ clock: true });
   const run = (words: string) => valueFrom(operatorFor(on.service), words);
-  const isSignedIn = async (person: Person): Promise<boolean> => (await person.get('/profile')).status === 200;
-
-  async function signedIn(): Promise<Person> {
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
-    return person;
-  }
+  const begin = () => signedIn(on, on.seeded.person);
 
   it('`sessions end --all` ends each earlier session, and none that starts in the same second afterwards', async () => {
-    const before = await signedIn();
+    const before = await begin();
     expect(await isSignedIn(before)).to.equal(true);
     expect(await run(END_ALL)).to.deep.equal({ browser_sessions_ended: true });
     await eventually(async () => expect(await isSignedIn(before)).to.equal(false));
     // The clock of the service stands still.
-    const after = await signedIn();
+    const after = await begin();
     expect(await isSignedIn(after)).to.equal(true);
     expect(await isSignedIn(before)).to.equal(false);
     const { email } = on.seeded.person;
@@ -38,7 +33,7 @@ describe('sessions end --all, on a running service', () => {
     await restore();
     await run(END_ALL);
     const later = await eventually(async () => {
-      const person = await signedIn();
+      const person = await begin();
       expect(await isSignedIn(person)).to.equal(true);
       return person;
     });
@@ -61,7 +56,7 @@ describe('sessions end --all, on a running service', () => {
 
   it('if these numbers are lost, no session is active, not even a new one, and no command claims to have ended any', async () => {
     const { database } = on.service;
-    const before = await signedIn();
+    const before = await begin();
     let remedy = '';
     await database.query('ALTER TABLE lasting_numbers RENAME TO kept');
     await database.query('CREATE TABLE lasting_numbers AS SELECT * FROM kept LIMIT 0');
@@ -81,11 +76,11 @@ describe('sessions end --all, on a running service', () => {
     await database.query("UPDATE accounts SET name = name || '.'");
     await run(END_ALL);
     expect(await isSignedIn(before)).to.equal(false);
-    expect(await isSignedIn(await signedIn())).to.equal(true);
+    expect(await isSignedIn(await begin())).to.equal(true);
     await database.query('DROP TABLE lasting_numbers');
     await database.query('ALTER TABLE kept RENAME TO lasting_numbers');
     await database.query("UPDATE accounts SET name = name || '.'");
-    expect(await isSignedIn(await signedIn())).to.equal(true);
+    expect(await isSignedIn(await begin())).to.equal(true);
     expect(await isSignedIn(during)).to.equal(false);
   });
 });

@@ -128,6 +128,13 @@ export function createPerson(issuer: string): Person {
   return person;
 }
 
+/** @param issuer of the node that is asked, if not that of the person */
+export async function isSignedIn(person: Pick<Person, 'get'>, issuer = ''): Promise<boolean> {
+  const { status } = await person.get(`${issuer}/profile`);
+  if (status !== 200 && status !== 303) throw new Error(`the profile page answered ${status}`);
+  return status === 200;
+}
+
 /** The headers that a browser sends for a navigation from one of our own pages. */
 const NAVIGATION = {
   accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
