@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import type { Settings } from '../../src/config/settings.ts';
 import { said } from '../pages/client-owner.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { createPerson, type Page, type Person } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -12,15 +13,12 @@ describe('browser sessions', () => {
   let lifetimes: Partial<Settings['sessions']> = {};
   const on = startSeeded({ clock: true, reloaded: () => ({ sessions: lifetimes }) });
 
-  async function signedIn(): Promise<Person> {
-    const person = createPerson(on.issuer);
-    const page = await person.signIn(on.seeded.person);
-    expect(page.url.pathname).to.equal('/profile');
-    return person;
-  }
+  const begin = () => signedIn(on, on.seeded.person);
 
-  it('the session cookie is HttpOnly, for this host only, and not sent with requests from other sites', async () => {
+  it('the session cookie is set only at the sign-in, HttpOnly, for this host, and not sent with requests from other sites', async () => {
     const person = createPerson(on.issuer);
+    await person.open(authorizationUrl(on.issuer, on.clients.confidential));
+    expect(sessionCookie(person)).to.equal('');
     const page = await person.submit(await person.get('/login'), credentials(on.seeded.person));
     expect(setCookies(page.headers)).to.deep.equal({
       gate_device: ['httponly', 'path=/', 'samesite=lax'],
@@ -41,16 +39,8 @@ describe('browser sessions', () => {
     expect(asked.html).to.include(said('confirm.title'));
   });
 
-  it('a browser gets no session before the sign-in', async () => {
-    const person = createPerson(on.issuer);
-    const url = authorizationUrl(on.issuer, on.clients.confidential);
-    await person.follow(await person.get(url));
-    await person.get('/login');
-    expect(sessionCookie(person)).to.equal('');
-  });
-
   it('the earlier session ends when another user signs in for a client', async () => {
-    const victim = await signedIn();
+    const victim = await begin();
     const earlierCookie = sessionCookie(victim);
     const url = authorizationUrl(on.issuer, on.clients.confidential, { prompt: 'login' });
     const page = await victim.follow(await victim.get(url));
@@ -65,7 +55,8 @@ describe('browser sessions', () => {
   });
 
   it('signing out clears the browser’s cache and storage, but no cookies of other sites', async () => {
-    const person = await signedIn();
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
     const answer = await person.submit(await person.get('/logout'), {});
     // Expect no `"cookies"`: that would delete the cookies of every site of the same registered domain.
     expect(answer.headers.get('clear-site-data')).to.equal('"cache", "storage"');
@@ -93,7 +84,7 @@ describe('browser sessions', () => {
       [...(await person.get('/profile/security')).html.matchAll(/\/sign-out"/g)].length;
 
     it('a shorter idle limit ends only sessions that have been idle for longer', async () => {
-      const [idle, active] = [await signedIn(), await signedIn()];
+      const [idle, active] = [await begin(), await begin()];
       on.clock.advance(64);
       expect(await othersListed(active)).to.equal(1);
       await reloadWith({ idleSeconds: MINUTE });
@@ -105,14 +96,14 @@ describe('browser sessions', () => {
     });
 
     it('a shorter session lifetime applies to existing sessions: older ones create no API key and get no code', async () => {
-      const old = await signedIn();
+      const old = await begin();
       const request = authorizationUrl(on.issuer, on.clients.confidential);
       await old.authorize(request, on.seeded.person);
       const form = await old.get('/profile/api-keys');
       expect(await silent(old)).to.equal('a code');
       on.clock.advance(MINUTE);
       await reloadWith({ absoluteSeconds: MINUTE });
-      const young = await signedIn();
+      const young = await begin();
       const sent = await old.submit(form, { name: 'Late' });
       expect(sent.location?.pathname).to.equal('/login');
       expect(await keys()).to.deep.equal([]);
@@ -123,7 +114,7 @@ describe('browser sessions', () => {
     });
 
     it('a shorter session lifetime applies to the session of an open consent page', async () => {
-      const person = await signedIn();
+      const person = await begin();
       const url = authorizationUrl(on.issuer, on.clients.otherConfidential, { prompt: 'consent' });
       const consent = await person.follow(await person.get(url));
       on.clock.advance(MINUTE);
