@@ -12,6 +12,7 @@ import { fileWith } from '../config/configuration.ts';
 import { fileOf, type Line, line } from '../import/import-file.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { addUnusablePasskey } from '../support/seed.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { setUpOperator } from './operator-suite.ts';
 import { expectWrongUsage, operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
@@ -235,21 +236,8 @@ describe('operator passkeys', () => {
     const email = 'ada@example.test';
     const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);
     expect((await run('accounts list')).output).to.match(/no password yet +none yet$/m);
-    const made = {
-      credentialId: 'x',
-      publicKey: 'x',
-      transports: [],
-      maySync: true,
-      isSynced: true,
-      counter: 0,
-      accountId,
-      name: 'Phone',
-      challenge: { text: 'x', seconds: 1 },
-      requireMayAdd: async () => {},
-      origin: { address: '::1', browser: 'x' },
-    };
     await passkeys.handleOf(accountId);
-    await passkeys.add(made);
+    await addUnusablePasskey({ passkeys }, accountId, 'x');
     expect((await run('accounts list')).output).to.match(/Ada +active +passkey$/m);
     expect((await run(`show ${email}`)).output).to.include('Sign-in methods: passkey.');
     const [one] = await value(`passkeys list ${email}`);
