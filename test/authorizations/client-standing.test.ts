@@ -11,7 +11,7 @@ import { inEnglish } from '../../src/texts/texts.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 import { createMemberships } from '../support/memberships.ts';
-import { addTestClient } from '../support/seed.ts';
+import { addTestClient, connectMany } from '../support/seed.ts';
 
 const DAY = 86_400_000;
 
@@ -90,17 +90,7 @@ describe('the age and users of a client', () => {
 
   it('counting connected users stops at 1,001, which means more than 1,000', async () => {
     const clientId = await addClient(await addAccount());
-    await open.query(
-      `INSERT INTO accounts (id, email, email_key, name, created_at)
-        SELECT 'acc_crowd' || n, 'crowd' || n || '@demo.test', 'crowd' || n || '@demo.test', 'Crowd', now()
-        FROM generate_series(1, 1200) n`,
-    );
-    await open.query(
-      `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name,
-          consented_hosts)
-        SELECT 'acc_crowd' || n, $1, now(), now(), 'Partner', '{}' FROM generate_series(1, 1200) n`,
-      [clientId],
-    );
+    await connectMany(open, clientId, 1_200);
     expect(await standing(clientId, await addAccount())).to.include({ people: 1_001 });
   });
 

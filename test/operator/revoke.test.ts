@@ -1,34 +1,16 @@
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
-import type { Queries } from '../../src/storage/queries.ts';
 import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
-import { untilOneWaits } from '../support/databases.ts';
+import { refuseChanges, untilOneWaits } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { apiKeyOf, seed } from '../support/seed.ts';
+import { apiKeyOf, connectMany, seed } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { takeRecords } from './operator-suite.ts';
 import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
-
-/** Adds accounts with nothing but a connection to this client. */
-async function connectMany(database: Queries, clientId: string, count: number): Promise<void> {
-  await database.query(
-    `INSERT INTO accounts (id, email, email_key, name, created_at)
-      SELECT 'many_' || lpad(n::text, 6, '0'), n || '@many.test', n || '@many.test', 'Many', now()
-        FROM generate_series(1, $1) AS n ON CONFLICT DO NOTHING`,
-    [count],
-  );
-  await database.query(
-    `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts,
-        generation)
-      SELECT id, $1, now(), now(), 'Partner', '{}', 1 FROM accounts WHERE id LIKE 'many%' LIMIT $2
-      ON CONFLICT (account_id, client_id) DO UPDATE SET ended_at = NULL, ended_cause = NULL`,
-    [clientId, count],
-  );
-}
 
 onPostgresAndRedis('operator revoke', (start) => {
   const on = startSeeded({ on: start });
@@ -115,14 +97,8 @@ onPostgresAndRedis('operator revoke', (start) => {
     await records();
     expect((await refused(`--client ${confidential.id}`)).code).to.equal('confirmation_needed');
     // Make the first step fail, as if the command had crashed before.
-    await on.service.database.query(
-      `CREATE FUNCTION refuse_some() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-          IF new.account_id > 'many_000200' THEN RAISE 'broken off'; END IF; RETURN new; END $$;`,
-    );
-    await on.service.database.query(
-      `CREATE TRIGGER refused BEFORE UPDATE OF ended_at ON connections
-        FOR EACH ROW WHEN (new.ended_at IS NOT NULL) EXECUTE FUNCTION refuse_some()`,
-    );
+    const some = "FOR EACH ROW WHEN (new.ended_at IS NOT NULL AND new.account_id > 'many_000200')";
+    const accept = await refuseChanges(on.service.database, `UPDATE OF ended_at ON connections ${some}`);
     try {
       expect((await run(`revoke --client ${confidential.id} --yes`)).exitCode).to.equal(1);
       for (const token of [accessToken, theirs.accessToken]) await expectEnded(token);
@@ -132,7 +108,7 @@ onPostgresAndRedis('operator revoke', (start) => {
       );
       expect(silent.location?.searchParams.get('error'), 'approvals of before').to.equal('consent_required');
     } finally {
-      await on.service.database.query('DROP FUNCTION refuse_some CASCADE');
+      await accept();
     }
     expect(await records()).to.deep.equal(['client_tokens_revoked oscar']);
     const again = await grace.tokens(confidential);

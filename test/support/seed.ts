@@ -2,6 +2,7 @@
 import { hash } from '@node-rs/argon2';
 import type { LinkPurpose } from '../../src/accounts/password-links/password-links.ts';
 import type { ClientKind } from '../../src/clients/client.ts';
+import type { Queries } from '../../src/storage/queries.ts';
 import { madeOnce } from './made-once.ts';
 import type { TestClient } from './oauth.ts';
 import type { Credentials } from './person.ts';
@@ -130,6 +131,23 @@ const PASSWORD = 'seven green forklifts';
  * own hashes. Other suites test the cost of hashing, and what that cost hides.
  */
 const passwordHash = madeOnce(() => hash(PASSWORD, { memoryCost: 8, timeCost: 1, parallelism: 1 }));
+
+/** Adds accounts with nothing but a connection to this client. */
+export async function connectMany(database: Queries, clientId: string, count: number): Promise<void> {
+  await database.query(
+    `INSERT INTO accounts (id, email, email_key, name, created_at)
+      SELECT 'many_' || lpad(n::text, 6, '0'), n || '@many.test', n || '@many.test', 'Many', now()
+        FROM generate_series(1, $1) AS n ON CONFLICT DO NOTHING`,
+    [count],
+  );
+  await database.query(
+    `INSERT INTO connections (account_id, client_id, connected_at, approved_at, consented_name, consented_hosts,
+        generation)
+      SELECT id, $1, now(), now(), 'Partner', '{}', 1 FROM accounts WHERE id LIKE 'many%' LIMIT $2
+      ON CONFLICT (account_id, client_id) DO UPDATE SET ended_at = NULL, ended_cause = NULL`,
+    [clientId, count],
+  );
+}
 
 /** Adds an API key of this account, for 30 days. @returns the key with its value */
 export async function apiKeyOf(
