@@ -3,14 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import pg from 'pg';
 import { withChecksum } from '../src/base/random-id.ts';
 import { commandsIn, nameOf, pages, ROOT, textOf } from './documentation.ts';
 import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
 import { openPatiently } from './support/databases.ts';
 import { eventually } from './support/eventually.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
-import { startPostgresServer } from './support/postgres-server.ts';
+import { execute, startPostgresServer } from './support/postgres-server.ts';
 import { findProgram, freePort, runsAsRoot, startProgram } from './support/programs.ts';
 import { describeOn, postgresAccount, postgresServer, required } from './support/requirements.ts';
 import { addTestClient, addUnusablePasskey, apiKeyOf } from './support/seed.ts';
@@ -137,11 +136,8 @@ describe('the documentation', () => {
 
     before(async () => {
       const server = await startPostgresServer();
-      const client = new pg.Client({ connectionString: server.url });
-      await client.connect();
       const block = textBehind('deploy.md', /su - postgres -c psql <<END\n(CREATE ROLE .*?)END\n/s);
-      for (const statement of block.split(';\n').filter(Boolean)) await client.query(statement);
-      await client.end();
+      await execute(server.url, ...block.split(';\n').filter(Boolean));
       superuser = new URL('/gatehouse', server.url);
       url = new URL(superuser);
       url.username = 'gatehouse';

@@ -2,8 +2,6 @@
 import { createServer } from 'node:http';
 import { Server } from 'node:net';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
-import pg from 'pg';
 import { startWithRetry } from '../src/service/start-with-retry.ts';
 import { explained, troubleOf } from '../src/service/startup-errors.ts';
 import { StorageUnavailable } from '../src/storage/storage-unavailable.ts';
@@ -12,9 +10,9 @@ import { freshDataDirectory } from './support/embedded-postgres.ts';
 import { eventually } from './support/eventually.ts';
 import { createOpened } from './support/opened.ts';
 import { createPerson } from './support/person.ts';
-import { freshDatabaseUrl, freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';
+import { execute, freshDatabaseUrl, freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';
 import { freePort } from './support/programs.ts';
-import { type RedisServer, startRedisServer } from './support/redis-server.ts';
+import { inRedis, type RedisServer, startRedisServer } from './support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from './support/requirements.ts';
 import { type Overrides, startsOn, type TestService } from './support/service.ts';
 
@@ -140,19 +138,15 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
 
   /** Counts the connections to this database, and those of other clients to both Redis servers. */
   async function connections(server: string, databaseUrl = server) {
-    const client = new pg.Client({ connectionString: new URL('/postgres', server).href });
-    await client.connect();
-    const count = 'SELECT FROM pg_stat_activity WHERE datname = $1';
-    const name = new URL(databaseUrl).pathname.slice(1);
-    const { rowCount } = await client.query(count, [name]).finally(() => client.end());
+    const text = 'SELECT FROM pg_stat_activity WHERE datname = $1';
+    const values = [new URL(databaseUrl).pathname.slice(1)];
+    const found = await execute(new URL('/postgres', server).href, { text, values });
     let toRedis = 0;
     for (const { url } of [redis, evicting]) {
-      const observer = new Redis(url);
-      const list = String(await observer.client('LIST', 'TYPE', 'NORMAL'));
-      observer.disconnect();
+      const list = await inRedis(url, async (observer) => String(await observer.client('LIST', 'TYPE', 'NORMAL')));
       toRedis += list.trim().split('\n').length - 1;
     }
-    return { postgresql: rowCount ?? 0, redis: toRedis };
+    return { postgresql: found?.rowCount ?? 0, redis: toRedis };
   }
 
   it('a successful start opens connections to PostgreSQL and Redis', async () => {

@@ -4,14 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { explained, troubleOf } from '../src/service/startup-errors.ts';
 import { failureOf } from './storage/waiting.ts';
 import { createPerson } from './support/person.ts';
 import { freshMigratedDatabaseUrl, startPostgresServer } from './support/postgres-server.ts';
 import { freePort } from './support/programs.ts';
-import { freshRedisUrl, startRedisServer } from './support/redis-server.ts';
+import { freshRedisUrl, inRedis, startRedisServer } from './support/redis-server.ts';
 import { describeOn, openssl, postgresServer, redisServer, required } from './support/requirements.ts';
 import { startsOn } from './support/service.ts';
 import { temporaryDirectory } from './support/temporary-directory.ts';
@@ -98,10 +97,8 @@ describeOn([postgresServer, redisServer, openssl], 'TLS to the stores', () => {
     use = async (made) => {
       makeCertificate(made);
       await giveToPostgres(postgres.url);
-      const administrator = new Redis(redis.url);
       const files = ['tls-cert-file', file('server.crt'), 'tls-key-file', file('server.key')];
-      await administrator.call('CONFIG', 'SET', ...files);
-      administrator.disconnect();
+      await inRedis(redis.url, (administrator) => administrator.call('CONFIG', 'SET', ...files));
     };
   });
   after(() => setDefaultCACertificates(trusted));

@@ -5,8 +5,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
-import pg from 'pg';
 import { keysOf, operatorWith, storesOf } from '../operator/run-operator.ts';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
 import {
@@ -18,9 +16,9 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
+import { execute, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, runProgram } from '../support/programs.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { inRedis, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
@@ -79,7 +77,6 @@ function testRestores(which: 'systemd' | 'others'): void {
   const start = startsOn();
   const folder = temporaryDirectory('kept');
   let redis: RedisServer;
-  let redisFolder: string;
   let databaseUrl: string;
   let service: TestService;
   let issuer: string;
@@ -87,9 +84,6 @@ function testRestores(which: 'systemd' | 'others'): void {
 
   beforeEach(async () => {
     redis = await startRedisServer({ requirepass: PASSWORD });
-    const administrator = new Redis(redis.url);
-    [, redisFolder = ''] = (await administrator.config('GET', 'dir')) as string[];
-    administrator.disconnect();
     databaseUrl = await freshMigratedDatabaseUrl();
     const storage = { databaseUrl, redisUrl: redis.url };
     writeFileSync(path.join(folder, 'database-url'), databaseUrl);
@@ -152,7 +146,7 @@ function testRestores(which: 'systemd' | 'others'): void {
       .replaceAll('/etc/gatehouse', folder)
       .replaceAll('/run/redis-secrets', folder)
       .replaceAll(/\$DAY|\/backup\/\$\(date \+%F\)/g, folder)
-      .replaceAll(/\/var\/lib\/redis|(?<= )\/data\b/g, redisFolder)
+      .replaceAll(/\/var\/lib\/redis|(?<= )\/data\b/g, redis.directory)
       .replace('--username=gatehouse --dbname=gatehouse', `--dbname='${databaseUrl}'`)
       .replace(/--username=gatehouse (.*) gatehouse /, `$1 '${databaseUrl}' `);
     const variables = [
@@ -276,13 +270,10 @@ function testRestores(which: 'systemd' | 'others'): void {
     it(`after the restore of an older PostgreSQL (${name}), all access is revoked, but no new consent is needed`, async () => {
       const issued = await issueAccess(section);
       // Create a table as a later migration would: the backup does not contain it.
-      const database = new pg.Client({ connectionString: databaseUrl });
-      await database.connect();
-      await database.query('CREATE TABLE later (id text REFERENCES organizations)');
+      await execute(databaseUrl, 'CREATE TABLE later (id text REFERENCES organizations)');
       await runCommands(commandsFor('**If PostgreSQL was restored'));
-      const { rows } = await database.query("SELECT to_regclass('later') AS later");
-      expect(rows).to.deep.equal([{ later: null }]);
-      await database.end();
+      const found = await execute(databaseUrl, "SELECT to_regclass('later') AS later");
+      expect(found?.rows).to.deep.equal([{ later: null }]);
       await issued.expectRevoked();
       for (const tokens of [issued.unchanged, issued.current]) await issued.expectEnded(tokens);
       await issued.expectLaterRevoked();
@@ -303,13 +294,8 @@ function testRestores(which: 'systemd' | 'others'): void {
     const issued = await issueAccess(SECTIONS.systemd);
     await service.close();
     // Empty stores stand for those of the new machine.
-    const client = new Redis(redis.url);
-    await client.flushall();
-    client.disconnect();
-    const database = new pg.Client({ connectionString: databaseUrl });
-    await database.connect();
-    await database.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
-    await database.end();
+    await inRedis(redis.url, (client) => client.flushall());
+    await execute(databaseUrl, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public');
     await runCommands(commandsBehind('## Restore into a new server', 'in the', INCIDENTS));
     // Step 10 of Deploy.
     await runCommands(['gatehouse doctor']);

@@ -1,8 +1,8 @@
 /** The documented rules of refreshing: rotation, honest retries, reuse, lifetimes, record size. */
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import { withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
 import { type Answer, refresh, type TestClient } from '../support/oauth.ts';
+import { inRedis } from '../support/redis-server.ts';
 import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, type TestService } from '../support/service.ts';
@@ -163,15 +163,7 @@ onPostgresAndRedis('refresh tokens', (start) => {
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
 
 /** Returns the size in bytes of each stored authorization. */
-async function sizes({ settings, database }: TestService): Promise<readonly number[]> {
-  const { redisUrl } = settings.storage;
-  if (redisUrl === undefined) {
-    const rows = await database.query<{ size: number }>('SELECT length(a::text) AS size FROM authorizations a');
-    return rows.map(({ size }) => size);
-  }
-  const redis = new Redis(redisUrl);
-  const keys = await redis.keys('gh:z:*');
-  const found = await Promise.all(keys.map((key) => redis.strlen(key)));
-  redis.disconnect();
-  return found;
-}
+const sizes = ({ settings }: TestService): Promise<readonly number[]> =>
+  inRedis(String(settings.storage.redisUrl), async (redis) =>
+    Promise.all((await redis.keys('gh:z:*')).map((key) => redis.strlen(key))),
+  );

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import { isMadeUp } from '../../modules/node/src/value-checksum.ts';
 import { FORMS, withChecksum, withoutChecksum } from '../../src/base/random-id.ts';
 import { operatorFor, valueFrom } from '../operator/run-operator.ts';
@@ -10,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, pkce, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
+import { inRedis } from '../support/redis-server.ts';
 import { addTestClient, apiKeyOf, type Seed, seed } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, onPostgresAndRedis, type TestService } from '../support/service.ts';
@@ -187,13 +187,11 @@ forEachDeployment('a copy of the stores', (start) => {
     return (await Promise.all(rows)).join('');
   }
 
-  async function redisDump(url: string): Promise<string> {
-    const redis = new Redis(url);
-    const keys = await redis.keys('*');
-    const values = await Promise.all(keys.map((key) => redis.get(key)));
-    redis.disconnect();
-    return keys.map((key, index) => `${key} ${values[index]}\n`).join('');
-  }
+  const redisDump = (url: string): Promise<string> =>
+    inRedis(url, async (redis) => {
+      const lines = (await redis.keys('*')).map(async (key) => `${key} ${await redis.get(key)}\n`);
+      return (await Promise.all(lines)).join('');
+    });
 
   it('a copy of the stores contains the records, but no token, code, secret, cookie, link or password in clear text', async () => {
     const { issuer } = service;
@@ -210,10 +208,8 @@ forEachDeployment('a copy of the stores', (start) => {
     const { accountId } = seeded.person;
     const account = await service.accounts.find(accountId);
     if (!account) throw new Error('no account');
-    const draft = { accountId, name: 'Night export', expiresInDays: undefined };
-    const origin = { address: '192.0.2.1', browser: 'test' };
-    const { value: apiKey } = await service.apiKeys.add(draft, origin);
-    const { token: passwordLink } = await service.passwordLinks.make(account, 'forgotten', origin);
+    const { value: apiKey } = await apiKeyOf(service, seeded.person);
+    const { token: passwordLink } = await service.passwordLinks.make(account, 'forgotten', 'operator');
 
     // Start two interactions: one waits for a sign-in, one for the consent of a signed-in user.
     const visitor = createPerson(issuer);

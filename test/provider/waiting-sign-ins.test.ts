@@ -1,8 +1,8 @@
 /** Authorization requests that wait for a sign-in: their number and their size are limited. */
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import { authorizationUrl, type Parameters } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
+import { inRedis } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -20,13 +20,12 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
   /** Returns the redirect that a new browser receives. */
   const answer = async (url: URL): Promise<URL | undefined> => (await createPerson(on.issuer).get(url)).location;
 
-  async function stored(): Promise<{ keys: number; bytes: number }> {
-    const redis = new Redis(on.service.settings.storage.redisUrl ?? '');
-    const keys = await redis.keys('*');
-    const sizes = await Promise.all(keys.map((key) => redis.memory('USAGE', key)));
-    redis.disconnect();
-    return { keys: keys.length, bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) };
-  }
+  const stored = () =>
+    inRedis(on.service.settings.storage.redisUrl ?? '', async (redis) => {
+      const keys = await redis.keys('*');
+      const sizes = await Promise.all(keys.map((key) => redis.memory('USAGE', key)));
+      return { keys: keys.length, bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) };
+    });
 
   it('an authorization request with a state longer than 2 kB is refused, and the client receives the reason', async () => {
     const before = await stored();

@@ -186,11 +186,18 @@ function databasesOf(
   };
 }
 
-async function execute(url: string, statement: string): Promise<void> {
+/** Connects for these statements only. @returns the result of the last one */
+export async function execute(url: string, ...statements: readonly (string | pg.QueryConfig)[]) {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 });
   client.on('error', () => {});
   await client.connect();
-  await client.query(statement).finally(() => client.end());
+  try {
+    let result: pg.QueryResult | undefined;
+    for (const statement of statements) result = await client.query(statement);
+    return result;
+  } finally {
+    await client.end();
+  }
 }
 
 const nameOf = (databaseUrl: string): string => new URL(databaseUrl).pathname.slice(1);

@@ -40,7 +40,7 @@ export async function freshRedisUrl(): Promise<string> {
   const index = handedOut % DATABASES;
   handedOut += 1;
   const url = `${server.url}/${index}`;
-  if (handedOut > DATABASES) await ask(url, (redis) => redis.flushdb());
+  if (handedOut > DATABASES) await inRedis(url, (redis) => redis.flushdb());
   return url;
 }
 
@@ -66,7 +66,7 @@ export async function startRedisServer(
   const start = async (): Promise<Program> => {
     const started = startProgram(command, args, { cwd: directory });
     // Wait for PING, which fails until the append-only file is read.
-    await started.waitUntil(() => ask(url, (redis) => redis.ping()));
+    await started.waitUntil(() => inRedis(url, (redis) => redis.ping()));
     return started;
   };
 
@@ -101,17 +101,13 @@ export async function startRedisServer(
 }
 
 /** Returns all values that a service has stored in this database; none without a URL. */
-export async function valuesIn(url: string | undefined): Promise<readonly (string | null)[]> {
-  if (url === undefined) return [];
-  let values: (string | null)[] = [];
-  await ask(url, async (redis) => {
-    const keys = await redis.keys('*');
-    values = await Promise.all(keys.map((key) => redis.get(key)));
-  });
-  return values;
-}
+export const valuesIn = async (url: string | undefined): Promise<readonly (string | null)[]> =>
+  url === undefined
+    ? []
+    : inRedis(url, async (redis) => Promise.all((await redis.keys('*')).map((key) => redis.get(key))));
 
-async function ask(url: string, question: (redis: Redis) => Promise<unknown>): Promise<void> {
+/** Connects for this question only. */
+export async function inRedis<Value>(url: string, question: (redis: Redis) => Promise<Value>): Promise<Value> {
   const redis = new Redis(url, {
     lazyConnect: true,
     retryStrategy: () => null,
@@ -120,7 +116,7 @@ async function ask(url: string, question: (redis: Redis) => Promise<unknown>): P
   redis.on('error', () => {});
   try {
     await redis.connect();
-    await question(redis);
+    return await question(redis);
   } finally {
     redis.disconnect();
   }
