@@ -1,10 +1,10 @@
 /** Requests that a browser sends for a page of another site do not count against any limit. */
 import { expect } from 'chai';
 import { withChecksum } from '../../src/base/random-id.ts';
-import type { SignInProvider } from '../../src/config/sign-in-providers.ts';
 import { type Answer, ask, authorizationUrl, postForm, revokeCurrent } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { startSeeded } from '../support/seeded.ts';
+import { providerSettings } from '../support/upstream.ts';
 
 const MAX = 3;
 const SENT = 3 * MAX;
@@ -13,23 +13,9 @@ const LIMITS = {
   clientFailures: MAX,
   clientFailuresPerAddress: MAX,
 };
-const PROVIDER: SignInProvider = {
-  id: 'platform',
-  label: 'Platform',
-  issuer: 'https://id.example',
-  clientId: 'gatehouse',
-  match: 'none',
-  accountClaim: 'sub',
-  scopes: ['openid'],
-  endpointHosts: [],
-  acrValues: [],
-  isStrong: true,
-  strongAcr: [],
-  strongAmr: [],
-};
 
 describe('requests of another site’s page', () => {
-  const on = startSeeded({ settings: { limits: LIMITS, signIn: { providers: [PROVIDER] } } });
+  const on = startSeeded({ settings: { limits: LIMITS, signIn: { providers: [providerSettings()] } } });
   const FOREIGN = 'https://foreign.example';
 
   const authorize = (headers: Record<string, string>, parameters = {}) =>

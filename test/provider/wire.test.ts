@@ -7,17 +7,11 @@ import { createChangeStreams } from '../../src/provider/introspection-changes.ts
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
 import { eventually } from '../support/eventually.ts';
 import { basic, clientCredentials, introspect, type TestClient } from '../support/oauth.ts';
-import { rawRequest } from '../support/raw-request.ts';
-import { addTestClient } from '../support/seed.ts';
+import { type RawAnswer, rawRequest } from '../support/raw-request.ts';
+import { addTestClient, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { tokensOf } from './partner-tokens.ts';
-
-interface Sent {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-}
 
 /** Replaces each value by what a reader relies on: its type, or the prefix of its id. */
 function shapeOf(value: unknown): unknown {
@@ -49,17 +43,14 @@ onPostgresAndRedis('the answers of the wire contract', (start) => {
   });
   const personToken = async () => (await on.partner.tokens(on.clients.confidential)).accessToken;
   const machineToken = async () => tokensOf(await clientCredentials(on.issuer, on.clients.machine)).accessToken;
-  const addKey = async (accountId: string, expiresInDays?: number) => {
-    const origin = { address: '', browser: '' };
-    return (await on.service.apiKeys.add({ accountId, name: 'Export', expiresInDays }, origin)).value;
-  };
+  const keyOf = async (more = {}) => (await apiKeyOf(on.service, on.seeded.person, 'Export', more)).value;
 
   /** Sends the request to which the vector with this title is the answer. */
-  const REQUESTS: Readonly<Record<string, () => Promise<Sent>>> = {
+  const REQUESTS: Readonly<Record<string, () => Promise<RawAnswer>>> = {
     'a person through a client': async () => ask(await personToken()),
     'a machine client': async () => ask(await machineToken()),
-    'an API key': async () => ask(await addKey(on.seeded.person.accountId, 30)),
-    'an API key that does not expire': async () => ask(await addKey(on.seeded.person.accountId)),
+    'an API key': async () => ask(await keyOf()),
+    'an API key that does not expire': async () => ask(await keyOf({ expiresInDays: undefined })),
     'an imported person': async () => {
       const { person, organization, warehouse } = on.seeded;
       const ids = [person.accountId, organization.id, warehouse.id];
