@@ -72,13 +72,17 @@ describe('consent policy', () => {
       }
     });
 
-    it('a client needs consent again, once, after its name changed', async () => {
-      const client = await connectedClient();
-      await edit(client, 'name', 'Dock Planner Pro');
+    async function expectAsksOnce(client: TestClient): Promise<void> {
       expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
       expect(await outcome(client)).to.equal('consent');
       await on.partner.code(client);
       expect(await outcome(client)).to.equal('code');
+    }
+
+    it('a client needs consent again, once, after its name changed', async () => {
+      const client = await connectedClient();
+      await edit(client, 'name', 'Dock Planner Pro');
+      await expectAsksOnce(client);
     });
 
     it('a client needs consent again after the hosts of its redirect URIs changed', async () => {
@@ -88,9 +92,7 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('code');
       for (const host of ['https://second.example/', 'https://partner.example:444/']) {
         await edit(client, 'redirect_uris', [REDIRECT_URI, host]);
-        expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
-        await on.partner.code(client);
-        expect(await outcome(client)).to.equal('code');
+        await expectAsksOnce(client);
       }
       await edit(client, 'redirect_uris', [REDIRECT_URI]);
       expect(await outcome(client)).to.equal('consent');
@@ -100,9 +102,7 @@ describe('consent policy', () => {
       const client = await connectedClient();
       for (const owner of [on.seeded.other.accountId, undefined, on.seeded.other.accountId]) {
         await on.service.clients.transfer(client.id, owner);
-        expect(await outcome(client, { prompt: 'none' })).to.equal('consent_required');
-        await on.partner.code(client);
-        expect(await outcome(client)).to.equal('code');
+        await expectAsksOnce(client);
       }
     });
 
