@@ -4,7 +4,7 @@ import { createActivity } from '../../src/accounts/activity/activity.ts';
 import { createApiKeys } from '../../src/accounts/api-keys/api-keys.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { setUpOperator } from './operator-suite.ts';
-import { createPage, type Environment, variablesOf } from './run-operator.ts';
+import { createPage, operatorWith, variablesOf } from './run-operator.ts';
 
 describe('operator confirmation', () => {
   const { run, value, refusal, parts } = setUpOperator();
@@ -17,7 +17,6 @@ describe('operator confirmation', () => {
   type Typed = string | undefined | (() => Promise<string>);
   /** Types the next of these texts at each question; `undefined` closes the terminal. */
   async function onTerminal(line: string, ...typed: readonly Typed[]) {
-    const environment: Environment = variablesOf(parts().database);
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
     const rest = [...typed];
     const stderr = createPage((text) => {
@@ -29,15 +28,9 @@ describe('operator confirmation', () => {
         else stdin.write(next);
       });
     });
-    const stdout = createPage();
-    const exitCode = await runOperator(line.split(' '), {
-      environment,
-      stdin,
-      stdout,
-      stderr: Object.assign(stderr, { isTTY: true }),
-      onInterrupt: () => {},
-    });
-    return { exitCode, output: stdout.text(), errors: stderr.text() };
+    const terminal = { stdin, stderr: Object.assign(stderr, { isTTY: true }) };
+    const run = operatorWith(variablesOf(parts().database), (all, more) => runOperator(all, { ...more, ...terminal }));
+    return { ...(await run(line)), errors: stderr.text() };
   }
   const isThere = async () => (await value('clients list')).length === 1;
 

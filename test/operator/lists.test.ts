@@ -1,5 +1,5 @@
 /** Lists of operator commands with many entries: each page reads only what it shows. */
-import { Readable, Writable } from 'node:stream';
+import { Writable } from 'node:stream';
 import { expect } from 'chai';
 import { newValue } from '../../src/base/random-id.ts';
 import { createOrganizations, type ListedOrganization } from '../../src/changes/organizations.ts';
@@ -8,7 +8,7 @@ import { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { PageRequest } from '../../src/storage/pages.ts';
 import { testDatabase } from '../support/databases.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
-import { createPage, operatorOn, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
+import { operatorOn, operatorWith, refusalFrom, valueFrom, variablesOf } from './run-operator.ts';
 
 const ENTRIES = 12_000;
 const PEOPLE = 1_200;
@@ -111,18 +111,13 @@ describeOn([postgresServer], 'lists with many entries', () => {
         database.query('ALTER TABLE organizations RENAME TO gone').then(() => done(), done);
       },
     });
-    const stderr = createPage();
-    const environment = variablesOf(database);
-    const surroundings = { environment, stdin: Readable.from([]), stderr, onInterrupt: () => {} };
-    const exitCode = await runOperator(['organizations', 'list', '--json'], {
-      ...surroundings,
-      stdout,
-    });
+    const run = operatorWith(variablesOf(database), (words, more) => runOperator(words, { ...more, stdout }));
+    const { exitCode, errors } = await run('organizations list --json');
     await database.query('ALTER TABLE gone RENAME TO organizations');
     expect(exitCode).to.equal(1);
     expect(text).to.match(/^\[\{"id":"org_/);
     expect(() => JSON.parse(text)).to.throw();
-    expect(stderr.text()).to.contain('relation "organizations" does not exist');
+    expect(errors).to.contain('relation "organizations" does not exist');
   });
 
   it('`show` finds the clients that reach a warehouse, even if a hundred clients without access come first', async () => {

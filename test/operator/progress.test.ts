@@ -1,5 +1,4 @@
 /** Progress of long commands, on a terminal and in a pipe. */
-import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { createProgress } from '../../src/operator/program/progress.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
@@ -7,7 +6,7 @@ import { fileOf, line } from '../import/import-file.ts';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { startSeeded } from '../support/seeded.ts';
-import { createPage, type Environment, keysOf, storesOf } from './run-operator.ts';
+import { createPage, type Environment, keysOf, operatorWith, storesOf } from './run-operator.ts';
 
 const ERASE = '\r\u001B[K';
 
@@ -49,13 +48,10 @@ describeOn([postgresServer], 'commands that may take long', () => {
   const on = startSeeded();
 
   /** Runs a command. @param isTTY true if standard error is a terminal; standard output never is */
-  async function run(words: string, environment: Environment, isTTY: boolean) {
-    const stdout = createPage();
-    const stderr = Object.assign(createPage(), { isTTY });
-    const surroundings = { environment, stdin: Readable.from([]), stdout, stderr };
-    const exitCode = await runOperator(words.split(' '), { ...surroundings, onInterrupt() {} });
-    return { exitCode, output: stdout.text(), errors: stderr.text() };
-  }
+  const run = (words: string, environment: Environment, isTTY: boolean) =>
+    operatorWith(environment, (all, { stderr, ...more }) =>
+      runOperator(all, { ...more, stderr: Object.assign(stderr, { isTTY }) }),
+    )(words);
 
   it('commands show their progress on a terminal, and only the result in a pipe', async () => {
     const stores = { ...storesOf(on.service), ...keysOf(on.service) };
