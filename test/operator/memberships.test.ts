@@ -83,17 +83,18 @@ describe('operator audit', () => {
   const { run, value, refusal, parts } = setUpOperator();
   let accountId: string;
   const audit = (options: string) => value(`audit ${options}`);
-
-  before(async () => {
-    ({ id: accountId } = await value('accounts add --email ada@example.test --name Ada --invite'));
-    const activity = createActivity(parts());
-    await activity.record({
+  const signedInFrom = (address: string) =>
+    createActivity(parts()).record({
       action: 'signed_in',
       actor: 'person',
       accountId,
-      origin: { address: '192.0.2.7', browser: 'Firefox' },
+      origin: { address, browser: 'Firefox' },
     });
-    await activity.record({
+
+  before(async () => {
+    ({ id: accountId } = await value('accounts add --email ada@example.test --name Ada --invite'));
+    await signedInFrom('192.0.2.7');
+    await createActivity(parts()).record({
       action: 'tokens_revoked',
       actor: 'service',
       accountId,
@@ -127,13 +128,7 @@ describe('operator audit', () => {
   });
 
   it('`audit` replaces control characters in the recorded values that it prints', async () => {
-    const activity = createActivity(parts());
-    await activity.record({
-      action: 'signed_in',
-      actor: 'person',
-      accountId,
-      origin: { address: '\u001b[2J\u202e::1\n', browser: 'x' },
-    });
+    await signedInFrom('\u001b[2J\u202e::1\n');
     const { output } = await run('audit --limit 1');
     expect(output).to.match(/\uFFFD\[2J\uFFFD::1\uFFFD\n/);
     expect(output.replaceAll('\n', '')).not.to.match(/\p{C}/u);
