@@ -13,25 +13,19 @@ import {
   refresh,
   revokeCurrent,
 } from '../support/oauth.ts';
-
 import { createPerson } from '../support/person.ts';
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { startPostgresServer } from '../support/postgres-server.ts';
+import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { ticksOf } from '../support/stopwatch.ts';
 import { LIMIT } from './waiting.ts';
 
-interface Servers {
-  readonly redis: RedisServer;
-  readonly postgres: PostgresServer;
-}
-
 /** Servers for these tests only: other tests need the shared servers. */
-let servers: Promise<Servers> | undefined;
+let servers: ReturnType<typeof startServers> | undefined;
 
-async function startServers(): Promise<Servers> {
+async function startServers() {
   const [redis, postgres] = await Promise.all([
     // Without this setting, a Redis that is killed may lose the writes of the last second.
     startRedisServer({ appendfsync: 'always' }),
@@ -40,21 +34,15 @@ async function startServers(): Promise<Servers> {
   return { redis, postgres };
 }
 
-interface Scenario {
-  readonly title: string;
-  readonly harmed: keyof Servers;
-  readonly tokens: keyof Servers;
-}
-
-const SCENARIOS: readonly Scenario[] = [
+const SCENARIOS = [
   { title: 'Redis is unavailable', harmed: 'redis', tokens: 'redis' },
   { title: 'PostgreSQL, with the tokens, is unavailable', harmed: 'postgres', tokens: 'postgres' },
   { title: 'PostgreSQL is unavailable and Redis is not', harmed: 'postgres', tokens: 'redis' },
-];
+] as const;
 
 for (const { title, harmed, tokens } of SCENARIOS) {
   describeOn([postgresServer, redisServer], `requests while ${title}`, () => {
-    let server: Servers[typeof harmed];
+    let server: Awaited<ReturnType<typeof startServers>>[typeof harmed];
     let service: TestService;
     let seeded: Seed;
     const start = startsOn('postgres');
