@@ -3,12 +3,15 @@ import { expect } from 'chai';
 import { hmacSha256, randomId } from '../src/base/random-id.ts';
 
 describe('random ids', () => {
-  it('random ids have the requested length and are unique, even if they share a buffer of random bytes', () => {
+  it('random ids have the requested length, are unique and random in every position, even if they share a buffer of random bytes', () => {
     const ids = Array.from({ length: 5_000 }, (_, index) => randomId('x_', 22 + (index % 22)));
     for (const [index, id] of ids.entries()) {
       expect(id).to.match(new RegExp(`^x_[A-Za-z0-9_-]{${22 + (index % 22)}}$`));
     }
     expect(new Set(ids.map((id) => id.slice(0, 10))).size).to.equal(ids.length);
+    for (let place = 2; place < 24; place += 1) {
+      expect(new Set(ids.map((id) => id[place])).size, `place ${place}`).to.equal(64);
+    }
   });
 
   it('the HMAC matches the test values of RFC 4231, and Node for texts and keys of any length', () => {
