@@ -142,6 +142,14 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
       await rawRequest(Number(port), '/x', { headers: { ...bearer, long: value.repeat(400) } });
       await rawRequest(Number(port), `/${value}`, { headers: bearer, method: 'DELETE' });
       await fetch(`${operatorsUrl}/${value}?${value}`, { method: 'POST', body: value });
+      for (const [caller, proxy] of [
+        [`Bearer ${value}`, basic(resourceServer)],
+        [`Bearer ${value}`, basic(wrong)],
+        [`Basic ${value}`, `Bearer ${value}`],
+      ] as const) {
+        const verified = { authorization: caller, 'x-gatehouse-authorization': proxy };
+        await rawRequest(Number(port), '/oauth/verify', { headers: { host, ...verified } });
+      }
     };
     await exchangeCode(issuer, wrong, code, proof);
     await exchangeCode(issuer, confidential, code, { code_verifier: pkce().verifier });

@@ -152,7 +152,7 @@ export async function startProxy(opened: Opened, proxy: DocumentedProxy): Promis
 }
 
 /** @throws AssertionError if the text lacks a part to replace. */
-function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
+export function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
   return Object.entries(replacements).reduce((done, [from, to]) => {
     expect(done, 'the configuration').to.include(from);
     return done.replaceAll(from, to);
