@@ -5,7 +5,9 @@ import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { keysOfEnvironment } from '../config/configuration.ts';
 import { linesOf, ROOT, textOf } from '../documentation.ts';
+import { launchNode } from '../many-nodes/running-node.ts';
 import { type Answer, keysOf, operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -14,19 +16,14 @@ import { authorizationUrl, clientCredentials, introspect, refresh, revokeCurrent
 import { createOpened } from '../support/opened.ts';
 import { createPerson } from '../support/person.ts';
 import { createCluster, freshDatabaseUrl, startPostgresServer } from '../support/postgres-server.ts';
-import { findProgram, freePort, type Program, runsAsRoot, startProgram } from '../support/programs.ts';
+import { findProgram, freePort, runsAsRoot } from '../support/programs.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { seed } from '../support/seed.ts';
+import { apiKeyOf, seed } from '../support/seed.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const PAGE = textOf(path.join(ROOT, 'docs/operations/incidents.md'));
-const MAIN = path.join(ROOT, 'src/main.ts');
-const KEYS = {
-  GATEHOUSE_COOKIE_KEYS: 'a-cookie-key-of-the-tests-0123456789abcdef',
-  GATEHOUSE_TOKEN_KEYS: 'a-token-key-of-the-tests-0123456789abcdefg',
-};
 
 /** Returns the commands of the first block of a section. */
 function commandsOf(section: string): readonly string[] {
@@ -86,32 +83,18 @@ const expectReady = (service: TestService) =>
 
 describeOn([postgresServer], 'the incident of a broken settings file', () => {
   it('nodes keep working with the last valid settings, and the documented commands restore these', async () => {
-    const folder = temporaryDirectory('settings');
-    const file = path.join(folder, 'gatehouse.yaml');
-    const [port, ...others] = [await freePort(), await freePort(), await freePort(), await freePort()];
-    const issuer = `http://localhost:${port}`;
+    const file = path.join(temporaryDirectory('settings'), 'gatehouse.yaml');
+    const issuer = `http://localhost:${await freePort()}`;
     const good = `issuer: ${issuer}\nlog:\n  level: warn\n`;
     writeFileSync(file, good);
-    const machine = {
-      DATABASE_URL: await freshDatabaseUrl(),
-      GATEHOUSE_CONFIG: file,
-      ...KEYS,
-    };
-    const start = (publicPort: number, operatorsPort = 0): Program => {
-      const ports = { PORT: `${publicPort}`, GATEHOUSE_OPERATORS_PORT: `${operatorsPort}` };
-      const program = startProgram(process.execPath, [MAIN], { cwd: folder, environment: { ...machine, ...ports } });
-      void opened.add(Promise.resolve(program), (one) => one.end('SIGTERM'));
-      return program;
-    };
-    const [second = 0, ownPort = 0, secondPort = 0] = others;
-    const nodes = [start(port, ownPort), start(second, secondPort)];
+    const machine = { ...keysOfEnvironment, DATABASE_URL: await freshDatabaseUrl(), GATEHOUSE_CONFIG: file };
+    const launch = () => opened.add(launchNode({ issuer, environment: machine }), (one) => one.end('SIGTERM'));
+    const nodes = [await launch(), await launch()] as const;
     const areReady = async () => {
-      for (const operators of [ownPort, secondPort]) {
-        expect((await fetch(`http://localhost:${operators}/readyz`)).status).to.equal(200);
-      }
+      for (const node of nodes) expect((await node.readyz()).status).to.equal(200);
     };
     for (const node of nodes) await node.waitUntil(areReady);
-    const run = operatorWith({ ...machine, GATEHOUSE_OPERATORS_PORT: `${ownPort}` });
+    const run = operatorWith({ ...machine, GATEHOUSE_OPERATORS_PORT: new URL(nodes[0].operatorsUrl).port });
     const follow = async (): Promise<Record<string, Answer>> => {
       const all: Record<string, Answer> = {};
       for (const command of commandsOf('The settings file is broken')) {
@@ -133,7 +116,7 @@ describeOn([postgresServer], 'the incident of a broken settings file', () => {
       expect(listed?.errors).to.contain(`${file} is refused`);
       await areReady();
     }
-    const started = start(await freePort());
+    const started = await launch();
     expect(await started.exitCode, started.output()).to.equal(78);
 
     writeFileSync(file, good.replace('warn', 'error'));
@@ -218,8 +201,7 @@ describeOn([postgresServer, redisServer, redisCli, curl], 'the incident of a los
     const ended = await partner.tokens(confidential);
     const lost = await partner.tokens(confidential);
     expect((await revokeCurrent(service.issuer, ended.accessToken)).status).to.equal(204);
-    const from = { address: '192.0.2.1', browser: '' };
-    const key = await service.apiKeys.add({ accountId: person.accountId, name: 'Export', expiresInDays: 30 }, from);
+    const key = await apiKeyOf(service, person);
 
     await redis.kill();
     for (const name of readdirSync(redis.directory)) rmSync(path.join(redis.directory, name), { recursive: true });
