@@ -1,5 +1,5 @@
 /** Limits wrong passwords per account, address and browser (rule: attempt-limits.ts). */
-import type { AttemptLimit, AttemptLimitOptions, CreateAttemptLimit, Over } from '../base/attempt-limits.ts';
+import type { AttemptLimit, CreateAttemptLimit, Over } from '../base/attempt-limits.ts';
 import { networkOf } from '../base/network-address.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { emailKey } from './email.ts';
@@ -7,13 +7,6 @@ import { emailKey } from './email.ts';
 /** The time in which refused sign-ins are counted per browser and address. */
 export const SIGN_IN_WINDOW_SECONDS = 900;
 const ACCOUNT_WINDOW_SECONDS = 3_600;
-
-interface SignInLimitSettings {
-  /** Maximum of failures per account and address together, and per browser in which the account has signed in. */
-  readonly signInFailures: number;
-  readonly signInFailuresPerAddress: number;
-  readonly signInFailuresPerAccount: number;
-}
 
 /** An attempt that may be made now. It counts as wrong until the caller reports its result. */
 interface SignInAttempt {
@@ -48,15 +41,18 @@ interface Counted {
 export function createSignInLimits({
   settings,
   createAttemptLimit,
-  log,
 }: {
-  readonly settings: SignInLimitSettings;
+  readonly settings: {
+    /** Maximum of failures per account and address together, and per browser in which the account has signed in. */
+    readonly signInFailures: number;
+    readonly signInFailuresPerAddress: number;
+    readonly signInFailuresPerAccount: number;
+  };
   readonly createAttemptLimit: CreateAttemptLimit;
-  readonly log: AttemptLimitOptions['log'];
 }) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
     // Throw at once instead of waiting for each limit, because no user can sign in without the stores.
-    createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw', log });
+    createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw' });
   const perDevice = create('sign_in_device', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
   const perBoth = create('sign_in_account_address', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
   const perAddress = create('sign_in_address', settings.signInFailuresPerAddress, SIGN_IN_WINDOW_SECONDS);

@@ -45,8 +45,6 @@ export interface AttemptLimitOptions {
    * `throw` for requests that need the same store afterwards anyway.
    */
   readonly onStoreUnavailable: 'count here' | 'throw';
-  /** Gets a warning when this process begins to count only its own attempts. */
-  readonly log: { warn(details: object, message: string): void };
 }
 
 export type CreateAttemptLimit = (options: AttemptLimitOptions) => AttemptLimit;

@@ -124,13 +124,8 @@ export function createOwnedClients(database: Queries) {
   };
 }
 
-/** Writes the uses that `record('client', clientId)` of `storage/last-used.ts` has recorded. */
-export const writeClientUses = (database: Queries): WriteUses => writeUses(database, 'clients');
-
-/** Writes the uses that `record('client_secret', secretId)` has recorded. */
-export const writeSecretUses = (database: Queries): WriteUses => writeUses(database, 'client_secrets');
-
-function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
+/** Writes the uses of clients or secrets that `storage/last-used.ts` has recorded. */
+export function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
   return async (uses) => {
     // Keep a later time that another node has written.
     await database.query(

@@ -26,13 +26,11 @@ export type FailureLimits = ReturnType<typeof createFailureLimits>;
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   { clientFailuresPerAddress: attempts }: Settings['limits'],
-  log: Pick<Logger, 'warn'>,
 ) =>
   createAttemptLimit({
     name: 'client_failures_address',
     attempts,
     windowSeconds: WINDOW_SECONDS,
-    log,
     onStoreUnavailable: 'count here',
   });
 
@@ -51,7 +49,7 @@ export function createFailureLimits(parts: {
   const { limits } = settings;
   const create = (name: string, attempts: number) =>
     // If the store is unavailable, count in this process, so that the client still gets its refusal.
-    createAttemptLimit({ name, attempts, windowSeconds: WINDOW_SECONDS, onStoreUnavailable: 'count here', log });
+    createAttemptLimit({ name, attempts, windowSeconds: WINDOW_SECONDS, onStoreUnavailable: 'count here' });
   const perBoth = create('client_address', limits.clientFailures);
   const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
 

@@ -50,7 +50,24 @@ import { storeAdapter } from './store-adapter.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
 import { verification } from './verification.ts';
 
-interface ProviderParts {
+/** A refused authorization request that the user sees, because the browser must not be redirected. */
+export interface AuthorizationRefusal {
+  /** An error code of RFC 6749 §4.1.2.1. */
+  readonly code: string;
+  readonly description?: string | undefined;
+  /** True if the interaction was used or has expired; `restart` is the URL that begins its request again. */
+  readonly isGone: boolean;
+  readonly restart?: string | undefined;
+  readonly app: AskingApp | undefined;
+  readonly closed?: {
+    /** The client's redirect URI with the error, which the user may choose to open. */
+    readonly back: string;
+  };
+}
+
+export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
+
+export function createAuthorizationServer(parts: {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Logger;
@@ -69,37 +86,16 @@ interface ProviderParts {
   readonly outcomes: ProviderOutcomes;
   readonly changeStreams: ChangeStreams;
   readonly requests: Pick<ClientRequests, 'record'>;
-  readonly lastUsed: Pick<LastUsed<UsedThing>, 'record'>;
+  /** The kinds of things whose last use is recorded and shown to their owner. */
+  readonly lastUsed: Pick<LastUsed<'client' | 'client_secret' | 'connection' | 'api_key'>, 'record'>;
   readonly mail?: ApprovalsParts['mail'];
   readonly isKnownBrowser: ApprovalsParts['isKnownBrowser'];
   readonly showHandover: ShowHandover;
   /** Multiplies the time for which a request of a client waits for its turn. Default: 1. */
   readonly timeoutFactor?: number | undefined;
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
-}
-
-/** A refused authorization request that the user sees, because the browser must not be redirected. */
-export interface AuthorizationRefusal {
-  /** An error code of RFC 6749 §4.1.2.1. */
-  readonly code: string;
-  readonly description?: string | undefined;
-  /** True if the interaction was used or has expired; `restart` is the URL that begins its request again. */
-  readonly isGone: boolean;
-  readonly restart?: string | undefined;
-  readonly app: AskingApp | undefined;
-  readonly closed?: {
-    /** The client's redirect URI with the error, which the user may choose to open. */
-    readonly back: string;
-  };
-}
-
-/** The kinds of things whose last use is recorded and shown to their owner. */
-type UsedThing = 'client' | 'client_secret' | 'connection' | 'api_key';
-
-export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
-
-export function createAuthorizationServer(parts: ProviderParts) {
-  const { settings, log, store, standings, createAttemptLimit } = parts;
+}) {
+  const { settings, store, standings, createAttemptLimit } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
   const keys = settings.secrets.tokenKeys;
@@ -111,7 +107,6 @@ export function createAuthorizationServer(parts: ProviderParts) {
     // The window is shorter than the hour of an interaction, because an address at the limit cannot start any sign-in.
     windowSeconds: 600,
     onStoreUnavailable: 'count here',
-    log,
   });
   const adapter = storeAdapter({ store, waiting, settings });
   const mayAct = async (session: StoredSession, ctx: Context): Promise<boolean> => {

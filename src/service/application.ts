@@ -7,15 +7,13 @@ import { createOneTimeValues } from '../accounts/one-time-values.ts';
 import { createPasswordLinkRequests, MAX_LINKS_AN_HOUR } from '../accounts/password-links/link-mail.ts';
 import { createStrongSignIns } from '../accounts/strong-sign-ins.ts';
 import type { Endings } from '../authorizations/endings.ts';
-import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
-import type { Clock } from '../base/clock.ts';
 import { createNetworkCheck } from '../base/network-address.ts';
 import { createSeals } from '../base/seals.ts';
 import type { Settings } from '../config/settings.ts';
 import { createBrand } from '../host/brand.ts';
 import { createFormTokens } from '../host/form-token.ts';
 import { createHost } from '../host/host.ts';
-import { createMetrics, type Metrics } from '../host/metrics/metrics.ts';
+import type { Metrics } from '../host/metrics/metrics.ts';
 import { securityHeaders } from '../host/security-headers.ts';
 import { createRender } from '../host/views.ts';
 import { createErrorPage } from '../pages/error-page/error-page.ts';
@@ -32,9 +30,7 @@ import { createWrongSecretLimit } from '../provider/failure-limits.ts';
 import type { ChangeStreams } from '../provider/introspection-changes.ts';
 import { createAuthorizationServer } from '../provider/provider.ts';
 import { createStandings } from '../provider/standings.ts';
-import type { Database } from '../storage/queries.ts';
-import type { TokenStore } from '../storage/token-store.ts';
-import type { CommonRegistries } from './common-registries.ts';
+import type { NodeParts } from './common-registries.ts';
 import { listPages } from './page-list.ts';
 import { wireSignIn } from './sign-in.ts';
 
@@ -45,22 +41,16 @@ export type Application = ReturnType<typeof createApplication>;
  *
  * @param parts the settings, and the parts that a reload does not replace, such as stores and caches
  */
-export function createApplication(parts: {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly database: Database;
-  readonly store: TokenStore;
-  readonly registries: Omit<CommonRegistries, 'close'>;
-  readonly createAttemptLimit: CreateAttemptLimit;
-  /** Metrics for all reloads, because new metrics would restart every counter. If absent, new ones are created. */
-  readonly metrics?: Metrics;
-  readonly endings: Endings;
-  readonly changeStreams: ChangeStreams;
-  readonly timeoutFactor?: number;
-}) {
-  const { settings, clock, log, database, store, registries } = parts;
-  const { createAttemptLimit, metrics = createMetrics() } = parts;
+export function createApplication(
+  parts: NodeParts & {
+    /** The same after a reload, because new metrics would restart every counter. */
+    readonly metrics: Metrics;
+    readonly endings: Endings;
+    readonly changeStreams: ChangeStreams;
+    readonly timeoutFactor?: number;
+  },
+) {
+  const { settings, clock, log, database, store, registries, createAttemptLimit, metrics } = parts;
   const { accounts } = registries;
   const { issuer } = settings;
   const { providers, passwords } = settings.signIn;
@@ -164,6 +154,7 @@ export function createApplication(parts: {
     server,
     signIn,
     standings,
+    isShared,
     kit,
     errorPage,
     mail,
@@ -191,7 +182,7 @@ export function createApplication(parts: {
     /** Undefined if the service sends no mail. */
     mail,
     /** Counts the wrong secrets that the operators' listener gets from senders. */
-    wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits, log),
+    wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits),
     /** Finishes the background work. Requests in progress can still be answered. */
     async close(): Promise<void> {
       await server.authorizations.close();

@@ -2,26 +2,21 @@
 import { createErasureJob } from '../accounts/erasure.ts';
 import { createTimeLimitJob } from '../authorizations/endings.ts';
 import type { LeakedValues } from '../authorizations/leaked-values.ts';
-import type { Clock } from '../base/clock.ts';
 import { endedPlacesCleaning } from '../changes/organizations.ts';
 import { pushedChangesCleaning } from '../changes/removal-limit.ts';
 import { importLinesCleaning } from '../changes/runs.ts';
 import type { Settings } from '../config/settings.ts';
 import { type CleaningJob, vacuumJob } from '../storage/cleaning.ts';
-import type { Database } from '../storage/queries.ts';
-import type { TokenStore } from '../storage/token-store.ts';
-import type { CommonRegistries } from './common-registries.ts';
+import type { NodeParts } from './common-registries.ts';
 
 /** @param parts.settings returns the present settings */
-export function cleaningJobs(parts: {
-  readonly settings: () => Settings;
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly store: TokenStore;
-  readonly limits: { removeExpired: CleaningJob };
-  readonly registries: CommonRegistries;
-  readonly leakedValues: LeakedValues;
-}): Readonly<Record<string, CleaningJob>> {
+export function cleaningJobs(
+  parts: Pick<NodeParts, 'database' | 'clock' | 'store' | 'registries'> & {
+    readonly settings: () => Settings;
+    readonly limits: { removeExpired: CleaningJob };
+    readonly leakedValues: LeakedValues;
+  },
+): Readonly<Record<string, CleaningJob>> {
   const { settings, database, clock, store, limits } = parts;
   const { activity, apiKeys, auditTrail, clientRequests } = parts.registries;
   const { connections, passkeys, passwordLinks, revocations } = parts.registries;

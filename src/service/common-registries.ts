@@ -15,21 +15,35 @@ import { createConnections } from '../authorizations/connections.ts';
 import { createClientRemoval } from '../authorizations/endings.ts';
 import { withdrawApprovals } from '../authorizations/organization-endings.ts';
 import { createRevocations } from '../authorizations/revocations.ts';
+import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import { createAccounts } from '../changes/accounts.ts';
 import { createChanges } from '../changes/engine.ts';
 import { createClientRegistry } from '../clients/client-registry.ts';
 import { createClientRequests, type MailedOwner } from '../clients/client-requests.ts';
-import { writeClientUses, writeSecretUses } from '../clients/client-row.ts';
+import { writeUses } from '../clients/client-row.ts';
+import type { Settings } from '../config/settings.ts';
 import type { ChangeFeed } from '../storage/change-feed.ts';
 import { createLastUsed } from '../storage/last-used.ts';
 import type { Database } from '../storage/queries.ts';
+import type { TokenStore } from '../storage/token-store.ts';
 import type { OwnText } from '../texts/texts.ts';
 
 const UNWRITTEN = 'refused sign-ins of the last minute could not be recorded';
 
 export type CommonRegistries = ReturnType<typeof createCommonRegistries>;
+
+/** What the parts of a node are created from. Of these, a reload replaces only the settings. */
+export interface NodeParts {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly database: Database;
+  readonly store: TokenStore;
+  readonly registries: Omit<CommonRegistries, 'close'>;
+  readonly createAttemptLimit: CreateAttemptLimit;
+}
 
 /** Creates the registries without a query. The caller must close them. */
 export function createCommonRegistries(parts: {
@@ -69,8 +83,8 @@ export function createCommonRegistries(parts: {
     clock,
     log,
     writers: {
-      client: writeClientUses(database),
-      client_secret: writeSecretUses(database),
+      client: writeUses(database, 'clients'),
+      client_secret: writeUses(database, 'client_secrets'),
       connection: connections.writeUses,
       api_key: apiKeys.writeUses,
     },

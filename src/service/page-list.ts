@@ -6,11 +6,9 @@ import { createPasswordChanges } from '../accounts/password-links/password-chang
 import type { Endings } from '../authorizations/endings.ts';
 import { createOrganizationEndings } from '../authorizations/organization-endings.ts';
 import { createOrganizationReach } from '../authorizations/organization-reach.ts';
-import type { Clock } from '../base/clock.ts';
-import { createNetworkCheck } from '../base/network-address.ts';
+import type { NetworkCheck } from '../base/network-address.ts';
 import type { Seals } from '../base/seals.ts';
 import { createTestOrganizations } from '../changes/test-organizations.ts';
-import type { Settings } from '../config/settings.ts';
 import { activityPage } from '../pages/activity.ts';
 import { apiKeysPage } from '../pages/api-keys.ts';
 import { connectionsPage } from '../pages/connections.ts';
@@ -47,28 +45,26 @@ import { upstreamPages } from '../pages/sign-in/upstream-providers.ts';
 import { strongSignInPage } from '../pages/strong-sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import type { Standings } from '../provider/standings.ts';
-import type { Database } from '../storage/queries.ts';
-import type { CommonRegistries } from './common-registries.ts';
+import type { NodeParts } from './common-registries.ts';
 import type { SignInWiring } from './sign-in.ts';
 
 /** @returns the routes of all pages, in the order in which they are tried */
-export function listPages(parts: {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly database: Database;
-  readonly registries: Omit<CommonRegistries, 'close'>;
-  readonly endings: Endings;
-  readonly server: AuthorizationServer;
-  readonly signIn: SignInWiring;
-  readonly standings: Standings;
-  readonly kit: PageKit;
-  readonly errorPage: ErrorPage;
-  readonly mail: AccountMail | undefined;
-  readonly linkRequests: PasswordLinkRequests | undefined;
-  readonly oneTimeValues: OneTimeValues;
-  /** Seals values that a page shows and that its form sends back. */
-  readonly seals: Seals;
-}): Route[] {
+export function listPages(
+  parts: NodeParts & {
+    readonly endings: Endings;
+    readonly server: AuthorizationServer;
+    readonly signIn: SignInWiring;
+    readonly standings: Standings;
+    readonly isShared: NetworkCheck;
+    readonly kit: PageKit;
+    readonly errorPage: ErrorPage;
+    readonly mail: AccountMail | undefined;
+    readonly linkRequests: PasswordLinkRequests | undefined;
+    readonly oneTimeValues: OneTimeValues;
+    /** Seals values that a page shows and that its form sends back. */
+    readonly seals: Seals;
+  },
+): Route[] {
   const { settings, mail, linkRequests } = parts;
   const { issuer, limits, tokens: lifetimes } = settings;
   const { enabled, hourlyLimit } = parts.signIn;
@@ -82,7 +78,6 @@ export function listPages(parts: {
   const passwordChanges = createPasswordChanges({ ...all, links: all.passwordLinks });
   const neededMethods = createNeededMethods(all);
   const organizationEndings = createOrganizationEndings(all);
-  const isShared = createNetworkCheck(settings.sessions.sharedTerminals);
 
   const signInSteps = createSignInSteps(all);
   const testOrganizations = createTestOrganizations({ ...all, ids: settings.api?.testOrganizations ?? [] });
@@ -99,7 +94,7 @@ export function listPages(parts: {
     interactionPage({ ...all, signIn: signInSteps, consent: createConsentSteps(all) }),
     signInPage({ ...all, steps: signInSteps }),
     upstreamPages(upstream),
-    signOutPage({ ...all, isShared }),
+    signOutPage(all),
     languagePage(all),
     passwordPage({ ...all, passwordChanges, neededMethods }),
     linkRequests ? forgotPasswordPage({ ...all, linkRequests, perAddress: hourlyLimit('forgot_address', 30) }) : [],

@@ -108,7 +108,6 @@ export async function startService(given: {
       windowSeconds: 86_400,
       // Throw if the store is unavailable, because otherwise each node would send a mail.
       onStoreUnavailable: 'throw',
-      log,
     }),
   });
 

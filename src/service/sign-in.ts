@@ -1,5 +1,4 @@
 /** Creates the sign-in methods: password, passkey, provider and mailed link. */
-import type { Logger } from 'pino';
 import { createResolveIdentity } from '../accounts/identities/resolve-identity.ts';
 import type { AccountMail } from '../accounts/mail/account-mail.ts';
 import { createOneTimeValues } from '../accounts/one-time-values.ts';
@@ -8,10 +7,7 @@ import { createSignInLimits } from '../accounts/sign-in-limits.ts';
 import { createSignInMethods } from '../accounts/sign-in-methods.ts';
 import type { StrongSignIns } from '../accounts/strong-sign-ins.ts';
 import { createDisconnect } from '../authorizations/endings.ts';
-import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
-import type { Clock } from '../base/clock.ts';
 import type { NetworkCheck } from '../base/network-address.ts';
-import type { Settings } from '../config/settings.ts';
 import type { FormTokens } from '../host/form-token.ts';
 import type { Metrics } from '../host/metrics/metrics.ts';
 import type { ErrorPage } from '../pages/error-page/error-page.ts';
@@ -31,34 +27,27 @@ import { createNextPerson } from '../pages/upstream/next-person.ts';
 import { createUpstreamSignIns } from '../pages/upstream/sign-in.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
 import type { Standings } from '../provider/standings.ts';
-import type { Database } from '../storage/queries.ts';
-import type { TokenStore } from '../storage/token-store.ts';
 import { createUpstreamProvider } from '../upstream/upstream-provider.ts';
-import type { CommonRegistries } from './common-registries.ts';
+import type { NodeParts } from './common-registries.ts';
 
 export type SignInWiring = ReturnType<typeof wireSignIn>;
 
 /** Creates the sign-in methods, and sends no requests to providers yet. */
-export function wireSignIn(parts: {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly database: Database;
-  readonly store: TokenStore;
-  readonly registries: Omit<CommonRegistries, 'close'>;
-  readonly createAttemptLimit: CreateAttemptLimit;
-  readonly outcomes: Metrics['outcomes'];
-  readonly server: Pick<AuthorizationServer, 'interactions' | 'sessions'>;
-  readonly isShared: NetworkCheck;
-  readonly devices: KnownDevices;
-  readonly standings: Standings;
-  readonly endGrace: StrongSignIns['endGrace'];
-  readonly browserOf: FormTokens['browserOf'];
-  readonly notices: Notices;
-  readonly errorPage: ErrorPage;
-  /** Undefined if the service sends no mail. */
-  readonly mail: AccountMail | undefined;
-}) {
+export function wireSignIn(
+  parts: NodeParts & {
+    readonly outcomes: Metrics['outcomes'];
+    readonly server: Pick<AuthorizationServer, 'interactions' | 'sessions'>;
+    readonly isShared: NetworkCheck;
+    readonly devices: KnownDevices;
+    readonly standings: Standings;
+    readonly endGrace: StrongSignIns['endGrace'];
+    readonly browserOf: FormTokens['browserOf'];
+    readonly notices: Notices;
+    readonly errorPage: ErrorPage;
+    /** Undefined if the service sends no mail. */
+    readonly mail: AccountMail | undefined;
+  },
+) {
   const { settings, clock, log, store, createAttemptLimit, isShared, standings, mail, registries } = parts;
   const { identities, passkeys } = registries;
   const { issuer, limits } = settings;
@@ -66,13 +55,7 @@ export function wireSignIn(parts: {
   const all = { ...registries, ...parts, ...parts.server, issuer, passwords };
 
   const hourlyLimit = (name: string, attempts: number) =>
-    createAttemptLimit({
-      name,
-      attempts,
-      windowSeconds: 3_600,
-      onStoreUnavailable: 'count here',
-      log,
-    });
+    createAttemptLimit({ name, attempts, windowSeconds: 3_600, onStoreUnavailable: 'count here' });
   const signIns = createBrowserSignIns(all);
   const waiting = createWaitingSignIn(all);
   const continueIfSatisfied = createContinueIfSatisfied({ ...all, providers, waiting });
@@ -96,7 +79,7 @@ export function wireSignIn(parts: {
         ...all,
         forgotPasswordUrl,
         signIn: createSignIn(all),
-        limits: createSignInLimits({ settings: limits, createAttemptLimit, log }),
+        limits: createSignInLimits({ settings: limits, createAttemptLimit }),
       })
     : refusePasswords;
 
@@ -121,7 +104,6 @@ export function wireSignIn(parts: {
       attempts: limits.waitingSignInsPerAddress,
       windowSeconds: LONGEST_SECONDS,
       onStoreUnavailable: 'count here',
-      log,
     }),
   });
   const providerIds = providers.map(({ id }) => id);

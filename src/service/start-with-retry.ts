@@ -17,7 +17,7 @@ const REPORT_INTERVAL_MS = 5_000;
 export async function startWithRetry<Started>(
   start: () => Promise<Started>,
   report: (trouble: Trouble, secondsLeft: number) => void,
-  { now, pause }: Time = { now: () => performance.now(), pause: delay },
+  { now = () => performance.now(), pause = (milliseconds: number): Promise<unknown> => delay(milliseconds) } = {},
 ): Promise<Started> {
   const end = now() + TIMEOUT_MS;
   let reportedAt = Number.NEGATIVE_INFINITY;
@@ -35,9 +35,4 @@ export async function startWithRetry<Started>(
       await pause(PAUSE_MS);
     }
   }
-}
-
-interface Time {
-  readonly now: () => number;
-  readonly pause: (milliseconds: number) => Promise<unknown>;
 }

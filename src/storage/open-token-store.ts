@@ -25,16 +25,6 @@ export class UnsafeRedis extends Error {
   }
 }
 
-interface OpenTokenStore {
-  readonly store: TokenStore;
-  /** The rate limits that all nodes share. Attempts are counted in the token store. */
-  readonly limits: SharedLimits;
-  /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
-  readonly time?: () => Promise<number>;
-  /** Returns the random id of this Redis, to find out whether nodes use the same Redis; absent without Redis. */
-  readonly identity?: () => Promise<string | undefined>;
-}
-
 /** @throws UnsafeRedis if Redis evicts keys, and StorageUnavailable if Redis does not answer */
 export async function openTokenStore({
   redisUrl,
@@ -52,9 +42,17 @@ export async function openTokenStore({
   timeShift?: () => number;
   /** Absent in operator commands. */
   log?: Pick<Logger, 'warn'>;
-}): Promise<OpenTokenStore> {
+}): Promise<{
+  readonly store: TokenStore;
+  /** The rate limits that all nodes share. Attempts are counted in the token store. */
+  readonly limits: SharedLimits;
+  /** Returns the clock of Redis, in milliseconds since the epoch; absent without Redis. */
+  readonly time?: () => Promise<number>;
+  /** Returns the random id of this Redis, to find out whether nodes use the same Redis; absent without Redis. */
+  readonly identity?: () => Promise<string | undefined>;
+}> {
   if (redisUrl === undefined) {
-    const parts = { database, clock, timeShift };
+    const parts = { database, clock, timeShift, log };
     return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
   }
   const redis = createRedis(redisUrl, { timeoutFactor });
@@ -71,7 +69,7 @@ export async function openTokenStore({
     };
     return {
       store: createRedisStore({ redis, clock, timeShift }),
-      limits: redisLimits(redis),
+      limits: redisLimits(redis, log),
       time,
       identity: () => ensureRedisIdentity(redis),
     };

@@ -20,17 +20,20 @@ export interface SharedLimits {
   readonly removeExpired: CleaningJob;
 }
 
+/** Gets a warning when this process begins to count only its own attempts. */
+type LimitLog = { warn(details: object, message: string): void } | undefined;
+
 /** Each step is a script with one key, so it works on a Cluster. Redis expires the windows. */
-export function redisLimits(redis: Redis | Cluster): SharedLimits {
+export function redisLimits(redis: Redis | Cluster, log: LimitLog): SharedLimits {
   return {
     createAttemptLimit: (options) =>
-      attemptLimit(options, new RateLimiterRedis({ ...inCommon(options), storeClient: redis }), reply),
+      attemptLimit(options, log, new RateLimiterRedis({ ...inCommon(options), storeClient: redis }), reply),
     removeExpired: async () => 0,
   };
 }
 
-export function postgresLimits(parts: { database: Queries; clock: Clock }): SharedLimits {
-  const { database, clock } = parts;
+export function postgresLimits(parts: { database: Queries; clock: Clock; log: LimitLog }): SharedLimits {
+  const { database, clock, log } = parts;
   // Remove the library's statement names, because the embedded server allows no names (see database.ts).
   const storeClient = {
     async query({ text, values }: { text: string; values: readonly unknown[] }) {
@@ -48,6 +51,7 @@ export function postgresLimits(parts: { database: Queries; clock: Clock }): Shar
     createAttemptLimit: (options) =>
       attemptLimit(
         options,
+        log,
         new RateLimiterPostgres({
           ...inCommon(options),
           ...table,
@@ -74,10 +78,11 @@ const LOG_PAUSE_MS = 60_000;
 /** @param awaitReply awaits the store's reply, and throws StorageUnavailable if the store fails */
 function attemptLimit(
   options: AttemptLimitOptions,
+  log: LimitLog,
   shared: RateLimiterAbstract,
   awaitReply: <Value>(pending: Promise<Value>) => Promise<Value> = (pending) => pending,
 ): AttemptLimit {
-  const { name, attempts, windowSeconds, onStoreUnavailable, log } = options;
+  const { name, attempts, windowSeconds, onStoreUnavailable } = options;
   const own = new RateLimiterMemory({ points: attempts, duration: windowSeconds });
   let loggedAt = Number.NEGATIVE_INFINITY;
 
@@ -87,7 +92,7 @@ function attemptLimit(
     } catch (err) {
       if (onStoreUnavailable === 'throw') throw err;
       if (performance.now() - loggedAt > LOG_PAUSE_MS) {
-        log.warn({ err, limit: name }, 'attempts are counted by this process only');
+        log?.warn({ err, limit: name }, 'attempts are counted by this process only');
         loggedAt = performance.now();
       }
       return await question(own);

@@ -5,7 +5,7 @@ import { createClientRemoval } from '../../src/authorizations/endings.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { type Client, redirectHosts } from '../../src/clients/client.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
-import { writeClientUses, writeSecretUses } from '../../src/clients/client-row.ts';
+import { writeUses } from '../../src/clients/client-row.ts';
 import { listenForChanges, silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
@@ -88,8 +88,8 @@ describe('client registry', () => {
     const { id, secrets } = client;
     const [earlier, later] = [new Date(clock() - 1), new Date(clock())];
     for (const at of [later, earlier]) {
-      await writeClientUses(database)([{ id, at }]);
-      await writeSecretUses(database)([{ id: secrets[0]?.id ?? '', at }]);
+      await writeUses(database, 'clients')([{ id, at }]);
+      await writeUses(database, 'client_secrets')([{ id: secrets[0]?.id ?? '', at }]);
     }
     const used = await registry.find(id);
     expect(used).to.deep.include({ lastUsedAt: later, version: client.version });

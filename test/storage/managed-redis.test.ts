@@ -85,8 +85,8 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and restric
     const client = createRedis(redisUrl, { timeoutFactor: TIMEOUT_FACTOR });
     await client.connect();
     try {
-      const options = { name: 'test', attempts: 1, windowSeconds: 60, log: { warn: expect.fail } };
-      const limit = redisLimits(client).createAttemptLimit({
+      const options = { name: 'test', attempts: 1, windowSeconds: 60 };
+      const limit = redisLimits(client, { warn: expect.fail }).createAttemptLimit({
         ...options,
         onStoreUnavailable: 'throw',
       });

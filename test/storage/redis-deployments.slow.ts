@@ -76,8 +76,8 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
     const redis = createRedis(url, { timeoutFactor: TIMEOUT_FACTOR });
     await redis.connect();
     try {
-      const options = { name: 'test', attempts: 2, windowSeconds: 60, log: { warn: expect.fail } };
-      const limit = redisLimits(redis).createAttemptLimit({
+      const options = { name: 'test', attempts: 2, windowSeconds: 60 };
+      const limit = redisLimits(redis, { warn: expect.fail }).createAttemptLimit({
         ...options,
         onStoreUnavailable: 'throw',
       });

@@ -34,7 +34,6 @@ const limitOf = ({ limits }: Node, attempts: number, name = 'test'): AttemptLimi
     name,
     attempts,
     windowSeconds: WINDOW,
-    log,
     onStoreUnavailable: 'count here',
   });
 
@@ -138,7 +137,7 @@ let time: TestClock | undefined;
 async function postgresNode(place: { databaseUrl?: string; dataDirectory: string }, timeoutFactor = TIMEOUT_FACTOR) {
   const database = await openDatabase({ ...place, timeoutFactor });
   const node: Node = {
-    limits: postgresLimits({ database, clock: systemClock }),
+    limits: postgresLimits({ database, clock: systemClock, log }),
     async entries() {
       const rows = await database.query<{ key: string; attempts: number; expire: string }>(
         'SELECT key, points AS attempts, expire FROM rate_limits',
@@ -160,7 +159,7 @@ async function redisNode(url: string, timeoutFactor = TIMEOUT_FACTOR) {
   const redis = createRedis(url, { timeoutFactor }) as Redis;
   await redis.connect();
   const node: Node = {
-    limits: redisLimits(redis),
+    limits: redisLimits(redis, log),
     async entries() {
       const keys = await redis.keys('*');
       return Promise.all(
@@ -214,7 +213,7 @@ describeOn([postgresServer, redisServer], 'limits whose store is unavailable', (
     expect(await limit.count('a')).to.equal(undefined);
     expect(warnings).to.deep.equal(['attempts are counted by this process only']);
 
-    const options = { name: 'needed', attempts: 1, windowSeconds: WINDOW, log };
+    const options = { name: 'needed', attempts: 1, windowSeconds: WINDOW };
     const needed = node.limits.createAttemptLimit({ ...options, onStoreUnavailable: 'throw' });
     const failure = await needed.count('a').catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(StorageUnavailable);

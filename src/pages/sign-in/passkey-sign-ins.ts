@@ -66,15 +66,13 @@ interface About {
 
 const LIFETIME_SECONDS = 180 * 86_400;
 
-interface PasskeySettings {
-  readonly issuer: string;
-  readonly brand: { readonly name: OwnText };
-  readonly limits: { readonly signInFailuresPerAddress: number };
-  readonly secrets: { readonly cookieKeys: readonly [string, ...string[]] };
-}
-
 export function createPasskeySignIns(parts: {
-  readonly settings: PasskeySettings;
+  readonly settings: {
+    readonly issuer: string;
+    readonly brand: { readonly name: OwnText };
+    readonly limits: { readonly signInFailuresPerAddress: number };
+    readonly secrets: { readonly cookieKeys: readonly [string, ...string[]] };
+  };
   readonly clock: Clock;
   readonly log: Logger;
   readonly passkeys: Passkeys;
@@ -94,7 +92,6 @@ export function createPasskeySignIns(parts: {
     attempts: limits.signInFailuresPerAddress,
     windowSeconds: SIGN_IN_WINDOW_SECONDS,
     onStoreUnavailable: 'count here',
-    log,
   });
   const cookie = ownCookie(issuer, 'passkey');
   const remember = (ctx: Context): void => cookie.set(ctx, 'known', LIFETIME_SECONDS);
