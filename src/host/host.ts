@@ -1,5 +1,6 @@
 /** The Koa application: its middleware in order, the routes for programs, and the pages. */
 import { METHODS } from 'node:http';
+import { pipeline, Readable } from 'node:stream';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import Router from 'koa-router';
 import type { Logger } from 'pino';
@@ -11,7 +12,6 @@ import { get, type Route } from '../pages/routes.ts';
 import { answerPreflight, requireNavigation, requireNavigationOrSilence } from '../provider/cross-origin.ts';
 import { ENDPOINT, metadata } from '../provider/endpoints.ts';
 import type { AuthorizationServer } from '../provider/provider.ts';
-import { sendAnswer } from './answers.ts';
 import type { Brand } from './brand.ts';
 import type { RequestHandler } from './broken-requests.ts';
 import { type ExactRoutes, exactRoutes, listRoutes, type RunSteps } from './exact-routes.ts';
@@ -94,6 +94,34 @@ export function createHost(parts: HostParts) {
   const routes: readonly Route[] = [...listRoutes(forPrograms), ...engine, ...forBrowsers];
   return { handle, routes };
 }
+
+/**
+ * Writes headers and body at once, because this is faster than setting each header by itself.
+ * @param common the headers of every answer, unless the answer sets these itself
+ */
+function sendAnswer({ res, state, response }: Context, answer: Answer, common: Readonly<Record<string, string>>): void {
+  // The caller may disconnect during the write, which is no failure of the service.
+  res.on('error', ignore);
+  const { body } = answer;
+  if (!response.writable) {
+    if (body instanceof Readable) body.destroy();
+    res.end();
+    return;
+  }
+  const status = answer.status ?? (body === undefined ? 204 : 200);
+  const headers = { ...common, 'X-Request-Id': state.requestId, ...answer.headers };
+  if (body instanceof Readable) {
+    res.writeHead(status, headers);
+    pipeline(body, res, ignore);
+    return;
+  }
+  const text = typeof body === 'object' ? JSON.stringify(body) : (body ?? '');
+  // A response with status 204 has no `Content-Length` (RFC 9110 §8.6).
+  const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(text) };
+  res.writeHead(status, { ...headers, ...length }).end(text);
+}
+
+function ignore(): void {}
 
 /** Refuses paths with a NUL, because PostgreSQL accepts no value with a NUL, and no id contains one. */
 function refuseNul(ctx: Context, next: Next): Promise<void> {

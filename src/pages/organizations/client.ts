@@ -78,8 +78,6 @@ const SHOWN_FIELD = 'shown';
 const MARK_LENGTH = 16;
 const NOT_CHANGED = message('organization-policy.not-changed');
 
-export type Marks = ReturnType<typeof createMarks>;
-
 /** Makes fingerprints of clients, so that an admin approves a client only as the page showed it. */
 export function createMarks(seals: Pick<Seals, 'macsOf'>) {
   /** Returns one fingerprint for each key, the one with the current key first. */
@@ -100,19 +98,22 @@ export function createMarks(seals: Pick<Seals, 'macsOf'>) {
   };
 }
 
-export function clientRoutes(parts: {
+/** What both pages need on which an organization decides about clients. */
+export interface DecidingParts {
   readonly kit: PageKit;
   readonly clock: Clock;
   readonly clientStandings: Pick<ClientStandings, 'find' | 'approvable'>;
   readonly organizationEndings: OrganizationEndings;
   readonly organizationReach: OrganizationReach;
-  readonly marks: Marks;
+  readonly marks: ReturnType<typeof createMarks>;
   readonly requireAdmin: Middleware;
   readonly requireStillAdmin: (ctx: Context) => Promise<void>;
   /** Returns the signed-in admin, and the organization that the path names. */
   readonly actor: (ctx: Context) => ActingAdmin & { readonly organization: Organization };
   readonly urlOf: (organization: { readonly id: string }) => string;
-}): Route[] {
+}
+
+export function clientRoutes(parts: DecidingParts): Route[] {
   const { kit, clock, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
   /** @throws 404 for a machine client, or if no member has connected the client that the path names */

@@ -177,7 +177,14 @@ export function organizationsPage(parts: {
 
   /** Returns routes that block or unblock a client in an organization or a warehouse. */
   const deciding = (place: string, act: 'block' | 'unblock'): Route[] =>
-    ending<BlockedOrNot>({
+    ending<{
+      /** The client that the path names. */
+      readonly client: ReachingClient;
+      /** Undefined if the block is in the whole organization. */
+      readonly warehouse: Organization['warehouses'][number] | undefined;
+      /** The name of the warehouse, or of the organization. */
+      readonly place: string;
+    }>({
       path: `${place}/clients/:client/${act === 'block' ? 'end' : 'let-in'}`,
       async find(ctx) {
         const { id, name, warehouses } = admin.get(ctx);
@@ -257,14 +264,6 @@ function warehouseFilter({ warehouses }: Organization, chosen: string | undefine
     })),
     chosen: warehouses.find(({ id }) => id === chosen)?.name,
   };
-}
-
-/** The client that the path names, and a warehouse. Without a warehouse, the block is in the whole organization. */
-interface BlockedOrNot {
-  readonly client: ReachingClient;
-  readonly warehouse: Organization['warehouses'][number] | undefined;
-  /** The name of the warehouse, or of the organization. */
-  readonly place: string;
 }
 
 /** @param organization the name of the organization, if the client is blocked only in one of its warehouses */

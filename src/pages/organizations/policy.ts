@@ -1,17 +1,16 @@
 /** `/profile/organizations/:id/policy`: owners and admins decide which apps and API keys have access. */
-import type { Context, Middleware } from 'koa';
-import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
-import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import { allOf, isUndecided, type OrganizationReach } from '../../authorizations/organization-reach.ts';
+import type { Context } from 'koa';
+import type { ApprovableClient } from '../../authorizations/client-standing.ts';
+import type { IsAsShown } from '../../authorizations/organization-endings.ts';
+import { allOf, isUndecided } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient } from '../../authorizations/reaching.ts';
 import { type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formRoutes, type Said } from '../form-step.ts';
 import { collator, containsText } from '../lists.ts';
-import type { PageKit } from '../page-kit.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import type { Marks } from './client.ts';
+import type { DecidingParts } from './client.ts';
 import { MAX_NAMES, makerOf, through } from './reach-parts.ts';
 
 declare module '../view-data.ts' {
@@ -58,18 +57,7 @@ interface Policy {
   readonly isSearch: boolean;
 }
 
-export function policyRoutes(parts: {
-  readonly kit: PageKit;
-  readonly clientStandings: Pick<ClientStandings, 'approvable'>;
-  readonly organizationEndings: OrganizationEndings;
-  readonly organizationReach: OrganizationReach;
-  readonly marks: Marks;
-  readonly requireAdmin: Middleware;
-  readonly requireStillAdmin: (ctx: Context) => Promise<void>;
-  /** Returns the signed-in admin, and the organization that the path names. */
-  readonly actor: (ctx: Context) => ActingAdmin;
-  readonly urlOf: (organization: { readonly id: string }) => string;
-}): Route[] {
+export function policyRoutes(parts: DecidingParts): Route[] {
   const { kit, clientStandings, organizationEndings, organizationReach, marks, actor, urlOf } = parts;
 
   /** Ticks only chosen clients that have not changed since a page showed them. */

@@ -268,7 +268,7 @@ function personRow(owners: readonly string[], looking: Looking) {
 
 /** Returns the link that blocks or unblocks a client in the chosen warehouse, or in the whole organization. */
 export function blockAction(
-  { id, isBlocked, isBlockedThere }: Blocked,
+  { id, isBlocked, isBlockedThere }: Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>,
   { url, warehouse }: { readonly url: string; readonly warehouse: { readonly id: string } | undefined },
   block = message('organizations.block'),
 ) {
@@ -278,8 +278,6 @@ export function blockAction(
   const label = isEnd ? block : message('organizations.unblock');
   return { url: `${place}/clients/${id}/${isEnd ? 'end' : 'let-in'}`, label, isEnd };
 }
-
-type Blocked = Pick<ReachingClient, 'id' | 'isBlocked' | 'isBlockedThere'>;
 
 function blocks({ isBlocked, isBlockedThere, blockedIn }: Blockable, looking: Looking) {
   const { organization, warehouse } = looking;
