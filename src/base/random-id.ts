@@ -24,6 +24,10 @@ export function randomId(prefix: string, characters: number): string {
   return prefix + text.slice(0, characters);
 }
 
+/** True for a text that `randomId('', 43)` may have returned. */
+export const isLongId = (value: unknown): value is string =>
+  typeof value === 'string' && /^[A-Za-z0-9_-]{43}$/.test(value);
+
 export const ACCOUNT_ID = /^acc_[A-Za-z0-9_-]{16}$/;
 
 export type ValueKind = keyof typeof FORMS;

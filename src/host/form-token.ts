@@ -7,16 +7,10 @@ import { ownCookie } from '../pages/own-cookie.ts';
 import { type FormSession, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 
-const BROWSER_ID = /^[A-Za-z0-9_-]{43}$/;
 /** A form token: an account id or nothing, the mark of the session, and a MAC over these and the browser id. */
 const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
 export type FormTokens = ReturnType<typeof createFormTokens>;
-
-interface SentToken {
-  readonly accountId: string;
-  readonly mark: string;
-}
 
 /**
  * A random id is in a cookie, and its MAC is in the form. Another site can neither read the cookie nor compute the MAC.
@@ -31,20 +25,15 @@ export function createFormTokens(parts: {
   const { issuer, keys } = parts;
   const cookie = ownCookie(issuer, 'form');
   const seals = createSeals('form', keys);
-  const sent = requestState<SentToken>('requireFormToken');
+  const sent = requestState<{ readonly accountId: string; readonly mark: string }>('requireFormToken');
   const given = requestState<string>('a new browser');
-
-  const browserIdOf = (ctx: Context): string | undefined => {
-    const value = cookie.get(ctx);
-    return value !== undefined && BROWSER_ID.test(value) ? value : undefined;
-  };
 
   /**
    * Returns the random id of this browser. A new browser gets the id in a cookie that ends with the browser. Several
    * calls for one answer set only one cookie.
    */
   function browserOf(ctx: Context): string {
-    const known = browserIdOf(ctx) ?? given.find(ctx);
+    const known = cookie.longId(ctx) ?? given.find(ctx);
     if (known !== undefined) return known;
     const browserId = randomId('', 43);
     given.set(ctx, browserId);
@@ -70,7 +59,7 @@ export function createFormTokens(parts: {
     /** Must run after `readForm`. Throws a 403 unless the form is of Gatehouse and was sent from its origin. */
     requireFormToken(ctx: Context, next: Next): Promise<void> {
       refuseOtherOrigins(ctx);
-      const browserId = browserIdOf(ctx);
+      const browserId = cookie.longId(ctx);
       const token = TOKEN.exec(formOf(ctx).get('form_token') ?? '');
       const [, accountId = '', mark = '', mac = ''] = token ?? [];
       if (!browserId || !seals.isMacOf(mac, `${browserId}.${accountId}.${mark}`)) {

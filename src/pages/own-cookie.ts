@@ -1,13 +1,21 @@
 /** Unsigned cookies of the pages, with path `/`. */
 import type { Context } from 'koa';
 import { cookieAttributes, cookieName } from '../base/cookies.ts';
+import { isLongId } from '../base/random-id.ts';
 
 /** @param name the name without the prefix that `cookieName` adds */
 export function ownCookie(issuer: string, name: string) {
   const fullName = cookieName(issuer, name);
   const options = { ...cookieAttributes(issuer), path: '/', signed: false, overwrite: true };
+  const get = (ctx: Context): string | undefined => ctx.cookies.get(fullName, { signed: false });
   return {
-    get: (ctx: Context): string | undefined => ctx.cookies.get(fullName, { signed: false }),
+    get,
+
+    /** Returns the random id in the cookie; undefined if the cookie has another value. */
+    longId(ctx: Context): string | undefined {
+      const value = get(ctx);
+      return isLongId(value) ? value : undefined;
+    },
 
     /** @param seconds the lifetime; by default, the browser deletes the cookie when it is closed */
     set(ctx: Context, value: string, seconds?: number): void {

@@ -1,6 +1,6 @@
 /** One-time links with which a user sets a password, for a new account or after forgetting the old one. */
 import type { Clock } from '../../base/clock.ts';
-import { randomId, sha256 } from '../../base/random-id.ts';
+import { isLongId, randomId, sha256 } from '../../base/random-id.ts';
 import { transactionOf } from '../../storage/account-turns.ts';
 import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
@@ -29,7 +29,6 @@ export type PasswordLinks = ReturnType<typeof createPasswordLinks>;
 
 const DAY_MS = 24 * 3_600_000;
 const LIFETIMES_MS = { invitation: DAY_MS, forgotten: DAY_MS, confirmed: 600_000 };
-const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 /** SQL: the link was created without a session, or its session has not ended. */
 const HAS_SESSION = `(session_uid IS NULL OR EXISTS (SELECT FROM accounts WHERE id = password_links.account_id
@@ -89,7 +88,7 @@ export function createPasswordLinks(parts: {
 
     /** Returns a valid link with its account. Does not use up the link. */
     async find(token: string): Promise<PasswordLink | undefined> {
-      if (!TOKEN.test(token)) return undefined;
+      if (!isLongId(token)) return undefined;
       const [link] = await database.query<{ account_id: string; purpose: LinkPurpose }>(
         `SELECT account_id, purpose FROM password_links WHERE ${IS_VALID}`,
         [sha256(token), new Date(clock())],
@@ -101,7 +100,7 @@ export function createPasswordLinks(parts: {
 
     /** For operators: returns a stored link, even if it has expired or its session has ended. */
     async look(token: string): Promise<KeptLink | undefined> {
-      if (!TOKEN.test(token)) return undefined;
+      if (!isLongId(token)) return undefined;
       const [link] = await database.query<KeptLink>(
         `SELECT account_id AS "accountId", purpose, created_at AS "createdAt",
             expires_at AS "expiresAt", ${HAS_SESSION} AS "hasSession" FROM password_links WHERE token_hash = $1`,

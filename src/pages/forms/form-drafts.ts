@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { AttemptLimit } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
-import { randomId } from '../../base/random-id.ts';
+import { isLongId, randomId } from '../../base/random-id.ts';
 import { ownCookie } from '../own-cookie.ts';
 
 export type FormDrafts = ReturnType<typeof createFormDrafts>;
@@ -14,20 +14,17 @@ export type FormDrafts = ReturnType<typeof createFormDrafts>;
 /** The kinds of stored values, by name. `find` returns only a value of the requested kind. */
 export interface DraftKinds {
   readonly typed: [string, string][];
-  readonly answer: SubmitResult;
+  /** The stored response to a form. */
+  readonly answer: {
+    readonly path: string;
+    readonly status: number;
+    readonly headers: readonly (readonly [string, string])[];
+    readonly html: string;
+  };
   readonly email: string;
   readonly onward: string;
 }
 
-/** The stored response to a form. */
-interface SubmitResult {
-  readonly path: string;
-  readonly status: number;
-  readonly headers: readonly (readonly [string, string])[];
-  readonly html: string;
-}
-
-const NAME = /^[A-Za-z0-9_-]{43}$/;
 /** Maximum compressed length, which is enough for two pages of a client with 20 redirect URIs and 100 problems. */
 const MAX_LENGTH = 65_536;
 /** Maximum compressed length if no user is signed in, which is enough for three pages without typed values. */
@@ -42,11 +39,6 @@ export function createFormDrafts(parts: {
 }) {
   const { issuer, oneTimeValues, limit, log } = parts;
   const cookie = ownCookie(issuer, 'browser');
-
-  const browserOf = (ctx: Context): string | undefined => {
-    const value = cookie.get(ctx);
-    return value !== undefined && NAME.test(value) ? value : undefined;
-  };
 
   function newBrowser(ctx: Context): string {
     const browser = randomId('', 43);
@@ -72,7 +64,7 @@ export function createFormDrafts(parts: {
         const maxLength = accountId === undefined ? MAX_ANONYMOUS_LENGTH : MAX_LENGTH;
         if (packed.length > maxLength) return undefined;
         if (await limit.count(accountId ?? networkOf(ctx.ip))) return undefined;
-        const browser = browserOf(ctx) ?? newBrowser(ctx);
+        const browser = cookie.longId(ctx) ?? newBrowser(ctx);
         return await oneTimeValues.store(ownerOf(browser, kind, accountId), packed);
       } catch (err) {
         log.warn({ requestId: ctx.state.requestId, err }, 'a form draft could not be stored');
@@ -87,8 +79,8 @@ export function createFormDrafts(parts: {
       name: unknown,
       accountId: string | undefined,
     ): Promise<DraftKinds[Kind] | undefined> {
-      const browser = browserOf(ctx);
-      if (browser === undefined || typeof name !== 'string' || !NAME.test(name)) return undefined;
+      const browser = cookie.longId(ctx);
+      if (browser === undefined || !isLongId(name)) return undefined;
       const packed = await oneTimeValues.peek<string>(ownerOf(browser, kind, accountId), name);
       if (packed === undefined) return undefined;
       return JSON.parse((await unpack(Buffer.from(packed, 'base64'))).toString());

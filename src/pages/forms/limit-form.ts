@@ -20,9 +20,6 @@ export const LIMITED = message('limit.saved');
 /** The notice if the stored limit was changed after the user saw it. */
 export const NOT_LIMITED = message('limit.not-saved');
 const LOST = message('limit.lost');
-const NOTHING_CHOSEN = message('limit.nothing-chosen');
-const BOTH_CHOSEN = message('limit.both-chosen');
-const NO_DAY = message('limit.no-day', { years: MAX_YEARS });
 
 /** The limit that the user has entered, which may be invalid. */
 export interface TypedLimit extends ConnectionLimit {
@@ -109,9 +106,9 @@ export function typedLimit(
   const problem =
     (ticked.length < sent.length && LOST) ||
     // Without any organization, the form has nothing to choose.
-    (places?.length === 0 && organizations.length > 0 && NOTHING_CHOSEN) ||
-    (places === null && ticked.length > 0 && BOTH_CHOSEN) ||
-    (until === undefined && NO_DAY);
+    (places?.length === 0 && organizations.length > 0 && message('limit.nothing-chosen')) ||
+    (places === null && ticked.length > 0 && message('limit.both-chosen')) ||
+    (until === undefined && message('limit.no-day', { years: MAX_YEARS }));
   const drawnFrom = form.get('drawn_from') ?? undefined;
   const limit = { places, isReadOnly: form.get(RIGHTS_FIELD) === 'read', until: until ?? null, drawnFrom };
   return problem ? { ...limit, places: places ?? ticked, problem, lastDay } : limit;

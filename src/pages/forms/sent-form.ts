@@ -1,17 +1,15 @@
 /** Makes a form that creates a secret idempotent: if the form is sent twice, one secret is created and shown once. */
-import { randomId, sha256 } from '../../base/random-id.ts';
+import { isLongId, randomId, sha256 } from '../../base/random-id.ts';
 
 /** The hidden field whose value is unique to each rendered form. */
 const CREATION_KEY_FIELD = 'creation_key';
-
-const CREATION_KEY = /^[A-Za-z0-9_-]{43}$/;
 
 export const newCreationKey = (): string => randomId('', 43);
 
 /** @param typed the entered values, because a form whose values were changed after Back is a different form */
 export function sentFormFrom(form: URLSearchParams, typed: readonly string[]) {
-  const sent = form.get(CREATION_KEY_FIELD) ?? '';
-  const own = CREATION_KEY.test(sent) ? sent : newCreationKey();
+  const sent = form.get(CREATION_KEY_FIELD);
+  const own = isLongId(sent) ? sent : newCreationKey();
   const content = JSON.stringify([own, ...typed]);
   return {
     /** A hash that is stored with the created object, and reveals neither the values of the form nor `shownAs`. */

@@ -74,14 +74,6 @@ export function createSignInMethodsPart(parts: {
 
   const back = backTo(SECURITY);
 
-  /** Redirects to the provider. The session is checked again when the user returns. */
-  const link = (ctx: Context): Promise<void> =>
-    upstream.begin(ctx, formOf(ctx).get('link_with') ?? '', {
-      to: 'link',
-      target: SECURITY,
-      ...ownSession(ctx),
-    });
-
   const removing = (kind: LinkedMethod['kind'], path: string, idIn: (ctx: Context) => unknown): Route[] =>
     endingRoutes<LinkedMethod>(kit, {
       path,
@@ -116,20 +108,20 @@ export function createSignInMethodsPart(parts: {
   const providerIn = (ctx: Context): unknown =>
     (ctx.method === 'POST' ? formOf(ctx) : typedOf(ctx))?.get(REMOVED_FIELD) ?? ctx.query[REMOVED_FIELD];
 
-  /** Redirects to the provider even after a recent sign-in, because a stolen session must not change the password. */
-  const reset = (ctx: Context): Promise<void> =>
-    upstream.begin(ctx, formOf(ctx).get('confirm_with') ?? '', {
-      to: 'reset',
-      target: SECURITY,
-      ...ownSession(ctx),
-    });
+  /** Redirects to the provider that the form names. The session is checked again when the user returns. */
+  const begin = (to: 'link' | 'reset', field: string) => (ctx: Context) =>
+    upstream.begin(ctx, formOf(ctx).get(field) ?? '', { to, target: SECURITY, ...ownSession(ctx) });
 
   const linking = [
     get(WAYS, kit.requireSignedIn, back),
-    post(WAYS, ...kit.ownForm(), kit.requireRecentSignIn, link),
+    post(WAYS, ...kit.ownForm(), kit.requireRecentSignIn, begin('link', 'link_with')),
     ...removing('provider', REMOVE, providerIn),
     ...(enabled.passkeys ? removing('passkey', `${SECURITY}/passkeys/:id/remove`, (ctx) => ctx.params.id) : []),
   ];
-  const resets = [get(RESET, kit.requireSignedIn, back), post(RESET, ...kit.ownForm(), reset)];
+  const resets = [
+    get(RESET, kit.requireSignedIn, back),
+    // Begin even after a recent sign-in, because a stolen session must not change the password.
+    post(RESET, ...kit.ownForm(), begin('reset', 'confirm_with')),
+  ];
   return { view, routes: [...linking, ...(passwords && upstream.providers.length > 0 ? resets : [])] };
 }

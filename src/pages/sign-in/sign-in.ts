@@ -1,6 +1,7 @@
 /** `/login`, and the sign-in step of an authorization request. */
 import type { Context } from 'koa';
 import { type Message, message, type Text } from '../../base/message.ts';
+import { isLongId } from '../../base/random-id.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
 import { requireNavigation } from '../../provider/cross-origin.ts';
 import { formOf } from '../../provider/form.ts';
@@ -195,9 +196,7 @@ export function loginPath(target: string, form?: string): string {
 function targetOf(ctx: Context): { url: string; loginPath: string } {
   const path = pathOfOurs(ctx.query.return_to);
   const { form } = ctx.query;
-  if (typeof form !== 'string' || !/^[A-Za-z0-9_-]{43}$/.test(form)) {
-    return { url: path, loginPath: loginPath(path) };
-  }
+  if (!isLongId(form)) return { url: path, loginPath: loginPath(path) };
   return { url: `${path}?form=${form}`, loginPath: loginPath(path, form) };
 }
 

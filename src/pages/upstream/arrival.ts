@@ -6,7 +6,7 @@ import type { LinkIdentity, ResolveIdentity } from '../../accounts/identities/re
 import type { AccountMail } from '../../accounts/mail/account-mail.ts';
 import { passwordLinkPath } from '../../accounts/password-links/link-mail.ts';
 import type { PasswordLinks } from '../../accounts/password-links/password-links.ts';
-import type { Message } from '../../base/message.ts';
+import { type Message, message } from '../../base/message.ts';
 import { proofOf } from '../../provider/browser-sessions.ts';
 import type { Standings } from '../../provider/standings.ts';
 import type { UpstreamPerson, UpstreamProvider } from '../../upstream/upstream-provider.ts';
@@ -16,7 +16,6 @@ import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
 import type { ContinueIfSatisfied, MayAdd } from '../sign-in/sign-in-policy.ts';
 import type { OwnPurpose, Purpose, SignInPurpose, UpstreamOutcomes } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
-import { CONFIRMED, linkedNotice, NOT_ENOUGH } from './words.ts';
 
 /** @param refuse must show the user why the identity is refused */
 export type Arrive = (
@@ -89,7 +88,9 @@ export function createArrival(parts: {
     const about = provider.label;
     if (outcome === 'linked') parts.mail?.notify(account.id, 'method_added', { origin: requestOrigin(ctx), about });
     const path = await parts.continueIfSatisfied(ctx, person);
-    return path === undefined ? { path: purpose.target, notice: linkedNotice(provider.label) } : { path };
+    return path === undefined
+      ? { path: purpose.target, notice: message('upstream.linked', { provider: about }) }
+      : { path };
   }
 
   /** Re-authenticates the user, either for the session or only to choose a new password. */
@@ -104,7 +105,7 @@ export function createArrival(parts: {
     if (purpose.to === 'reset') {
       // A sign-in that is not strong must not set the password of an account that requires a strong sign-in.
       const { is } = await standings.wouldBe({ accountId: account.id, proofs: [proofOf(person, 0)] });
-      if (is !== 'free') return { path: target, notice: NOT_ENOUGH };
+      if (is !== 'free') return { path: target, notice: message('upstream.too-weak') };
       const { token } = await passwordLinks.make(account, 'confirmed', originInSession(ctx));
       return { path: passwordLinkPath(token) };
     }
@@ -113,7 +114,7 @@ export function createArrival(parts: {
     await identities.use(person);
     if (isNewLink) return { path: await endingChoices.firstSignInPath(ctx, account, methodIdOf(issuer), target) };
     // A target with a query is a page that shows a form again. That page says what to do, so it needs no notice.
-    return target.includes('?') ? { path: target } : { path: target, notice: CONFIRMED };
+    return target.includes('?') ? { path: target } : { path: target, notice: message('upstream.confirmed') };
   }
 
   async function refuseAnother(ctx: Context, { provider, person, purpose }: Came<OwnPurpose>): Promise<Arrival> {

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { OneTimeValues } from '../../accounts/one-time-values.ts';
 import type { AttemptLimit, Over } from '../../base/attempt-limits.ts';
 import { networkOf } from '../../base/network-address.ts';
-import { randomId } from '../../base/random-id.ts';
+import { isLongId, randomId } from '../../base/random-id.ts';
 import type { UpstreamFlow } from '../../upstream/upstream-provider.ts';
 import { ownCookie } from '../own-cookie.ts';
 import type { Purpose } from '../sign-in/upstream-providers.ts';
@@ -19,7 +19,6 @@ export type UpstreamFlows = ReturnType<typeof createUpstreamFlows>;
 
 /** The maximum time that a user may take at the provider. */
 export const LONGEST_SECONDS = 600;
-const NAME = /^[A-Za-z0-9_-]{43}$/;
 
 export function createUpstreamFlows(parts: {
   readonly issuer: string;
@@ -31,14 +30,9 @@ export function createUpstreamFlows(parts: {
   const { issuer, kept, waiting } = parts;
   const cookie = ownCookie(issuer, 'upstream');
 
-  const browserOf = (ctx: Context): string | undefined => {
-    const value = cookie.get(ctx);
-    return value !== undefined && NAME.test(value) ? value : undefined;
-  };
-
   /** Returns the id of this browser, which is the same in all tabs, and renews its cookie. */
   function ownBrowser(ctx: Context): string {
-    const browser = browserOf(ctx) ?? randomId('', 43);
+    const browser = cookie.longId(ctx) ?? randomId('', 43);
     cookie.set(ctx, browser, LONGEST_SECONDS);
     return browser;
   }
@@ -62,8 +56,8 @@ export function createUpstreamFlows(parts: {
      */
     async take(ctx: Context, provider: string): Promise<(Begun & { readonly state: string }) | undefined> {
       const { state } = ctx.query;
-      const browser = browserOf(ctx);
-      if (browser === undefined || typeof state !== 'string' || !NAME.test(state)) return undefined;
+      const browser = cookie.longId(ctx);
+      if (browser === undefined || !isLongId(state)) return undefined;
       // Take the sign-in atomically: only one of several callbacks with the same state continues (RFC 9700 §4.7).
       const begun = await kept.take<Begun>(browser, state);
       if (begun) await cancel(ctx);

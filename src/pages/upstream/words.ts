@@ -2,11 +2,6 @@
 import { type Message, message } from '../../base/message.ts';
 import { CHOOSE, type Purpose } from '../sign-in/upstream-providers.ts';
 
-export const NOT_ENOUGH = message('upstream.too-weak');
-export const CONFIRMED = message('upstream.confirmed');
-
-export const linkedNotice = (provider: string): Message => message('upstream.linked', { provider });
-
 export const cancelledNotice = (provider: string, purpose: Purpose): Message =>
   message('upstream.cancelled', { provider, hasApp: String('interaction' in purpose) });
 
