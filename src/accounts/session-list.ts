@@ -44,8 +44,6 @@ const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 /** Returns the id that operators use for a session. It is computed from the uid without revealing it. */
 export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string => `ses_${sha256(uid).slice(0, 16)}`;
 
-export const isSessionId = (id: string): boolean => PUBLIC_ID.test(id);
-
 /** SQL expression for the result of `sessionId`, as in the index of the schema. No uid contains a backslash. */
 const PUBLIC_ID_COLUMN = `('ses_' ||
   translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
@@ -110,7 +108,7 @@ export function createSessionList({ database }: { readonly database: Database })
       const [row] = await database.query<Omit<RecordedSession, 'origin'> & Origin>(
         `SELECT uid, account_id AS "accountId", generation::float8, begun_at AS "begunAt", ended_at AS "endedAt",
             address, browser
-          FROM browser_sessions WHERE ${isSessionId(id) ? PUBLIC_ID_COLUMN : 'uid'} = $1`,
+          FROM browser_sessions WHERE ${PUBLIC_ID.test(id) ? PUBLIC_ID_COLUMN : 'uid'} = $1`,
         [id],
       );
       if (!row) return undefined;

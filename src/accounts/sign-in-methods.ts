@@ -16,7 +16,7 @@ export interface LinkedMethod {
   readonly id: string;
   /** The provider's label, such as `Warehouse platform`, or the name of a passkey. */
   readonly label: string;
-  readonly kind: MethodKind;
+  readonly kind: 'provider' | 'passkey';
   readonly addedAt: Date;
   readonly lastUsedAt: Date | undefined;
   /** True if the current settings allow no sign-in with this method. */
@@ -24,8 +24,6 @@ export interface LinkedMethod {
   /** True if a sign-in with this method can satisfy `sign_in.require` under the current settings. */
   readonly isStrong: boolean;
 }
-
-type MethodKind = 'provider' | 'passkey';
 
 export interface MethodsOfKind {
   /** The result is sorted, oldest first. */

@@ -19,11 +19,6 @@ export const listStrongMethods = (signIn: EnabledMethods): StrongMethods => ({
   issuers: signIn.providers.filter(canBeStrong).map(({ issuer }) => issuer),
 });
 
-interface RequiredSignIn extends EnabledMethods {
-  readonly require: 'off' | 'passkey-or-upstream';
-  readonly requireGraceSeconds: number;
-}
-
 export interface SignInRequirement {
   /** The end of the grace period, after which a password alone is not enough. */
   readonly until: Date;
@@ -41,7 +36,10 @@ export function createStrongSignIns({
 }: {
   readonly database: Queries;
   readonly clock: Clock;
-  readonly signIn: RequiredSignIn;
+  readonly signIn: EnabledMethods & {
+    readonly require: 'off' | 'passkey-or-upstream';
+    readonly requireGraceSeconds: number;
+  };
 }) {
   const strong = listStrongMethods(signIn);
   return {

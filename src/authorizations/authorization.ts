@@ -58,14 +58,6 @@ export interface IssuedTokens {
 /** Why no token was issued. With `replayed`, the caller must end the authorization. */
 export type NothingIssued = Exclude<Issue, { now: number }>['outcome'];
 
-interface TokenLifetimes {
-  readonly authorizationCodeSeconds: number;
-  readonly accessTokenSeconds: number;
-  readonly refreshTokenSeconds: number;
-  readonly retryWindowSeconds: number;
-  readonly absoluteAgeSeconds?: number | undefined;
-}
-
 export type Authorizations = ReturnType<typeof createAuthorizations>;
 
 /** Returns the stored form of a value that the code exchange must repeat: 132 bits of its SHA-256. */
@@ -78,7 +70,13 @@ export function createAuthorizations(parts: {
   readonly clock: Clock;
   /** The first key signs new values; all keys verify, so that a key can be replaced. */
   readonly keys: readonly [string, ...string[]];
-  readonly lifetimes: TokenLifetimes;
+  readonly lifetimes: {
+    readonly authorizationCodeSeconds: number;
+    readonly accessTokenSeconds: number;
+    readonly refreshTokenSeconds: number;
+    readonly retryWindowSeconds: number;
+    readonly absoluteAgeSeconds?: number | undefined;
+  };
 }) {
   const { store, clients, people, clock, lifetimes } = parts;
   const formats = createTokenFormats(parts.keys);

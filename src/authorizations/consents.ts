@@ -22,21 +22,21 @@ export interface RememberedConsent {
   readonly ownedSince?: Date | null | undefined;
 }
 
-/** The state for which the page was rendered. An approval is refused if any part of it has changed. */
-interface ApprovedPage {
-  /** The account's session generation, as stored in the session that requested the page. */
-  readonly sessionGeneration: number;
-  readonly sessionUid: string;
-  readonly generation: number | undefined;
-  readonly endedThrough: number;
-  readonly limit: ConnectionLimit;
-}
-
 interface NewConsent extends RememberedConsent, Connection {
   /** The limit that the user chose on the page; absent to keep the limit of an active connection. */
   readonly limit?: ConnectionLimit | undefined;
-  /** Absent if the approval was not made on a page. */
-  readonly page?: ApprovedPage;
+  /**
+   * The state for which the page was rendered. An approval is refused if any part of it has changed. Absent if the
+   * approval was not made on a page.
+   */
+  readonly page?: {
+    /** The account's session generation, as stored in the session that requested the page. */
+    readonly sessionGeneration: number;
+    readonly sessionUid: string;
+    readonly generation: number | undefined;
+    readonly endedThrough: number;
+    readonly limit: ConnectionLimit;
+  };
 }
 
 /** `isNew` is false if the user was already connected. */

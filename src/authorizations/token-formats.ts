@@ -25,10 +25,6 @@ interface Value {
   readonly claims: string;
 }
 
-interface PresentedCode extends Value {
-  readonly kind: 'code';
-}
-
 export interface PresentedRefreshToken extends Value {
   readonly kind: 'refresh_token';
   /** 0 for the first refresh token of an authorization; each refresh adds 1. */
@@ -47,7 +43,7 @@ export interface PresentedAccessToken extends Value {
 }
 
 /** A parsed code or token, which may be forged until `isGenuine` has checked it. */
-export type PresentedValue = PresentedCode | PresentedRefreshToken | PresentedAccessToken;
+export type PresentedValue = (Value & { readonly kind: 'code' }) | PresentedRefreshToken | PresentedAccessToken;
 
 export const isMachineToken = formTest('machine_token');
 

@@ -2,7 +2,7 @@
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
-import type { Database, Queries } from '../storage/queries.ts';
+import { type Database, type Queries, raise } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
 import { type Changes, isOvertaken, isTooLong, type Outcome, RETRIED_SHARE, retried } from './engine.ts';
@@ -11,7 +11,7 @@ import type { BrokenLine, ImportType, Numbered } from './line.ts';
 import { fileRules, forgetIds, type Plan, pageOf, type StagedLine } from './pages.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
-import { createImportTally, type ImportChange, type ImportReport, recordImport } from './report.ts';
+import { createImportTally, type ImportChange, type ImportReport } from './report.ts';
 import { beginRun, type Run } from './runs.ts';
 import { checkRules, isNamed, keyOfId, PAGE_SIZE, READ_SIZE, type Staged, stage, typeOf } from './stage.ts';
 import { fileIdOf } from './times.ts';
@@ -165,7 +165,7 @@ export function createImporter(parts: {
       run: Run,
       plan: ImportPlan,
       { pruneAtMost, show }: { readonly pruneAtMost: PruneLimit; readonly show?: ShowProgress },
-    ): Promise<Comparison> {
+    ): Promise<Compared & { readonly report: ImportReport }> {
       const all = { ...plan, importId: run.id };
       const sizes = await sizesOf(database);
       const { report, pruned, files } = await compareAll(run, all, { show });
@@ -191,7 +191,8 @@ export function createImporter(parts: {
           retried(() => whileHeld(run, work));
         write.fileId = await chooseFile(step, all, compared);
         await compareAll(run, all, { write, show });
-        await retried(() => recordImport(database));
+        // Store the time for a metric of the service, because the import runs in another process.
+        await retried(() => raise(database, 'imported_at', database.now()));
         await retried(() => forgetFiles(database));
       } catch (error) {
         throw interruption(error, { kept: write.kept, id: run.id }) ?? error;
@@ -201,10 +202,6 @@ export function createImporter(parts: {
 }
 
 export type ImportPlan = Omit<Plan, 'importId'>;
-
-export interface Comparison extends Compared {
-  readonly report: ImportReport;
-}
 
 interface Compared extends SetsOfFile {
   readonly pruned: ReadonlyMap<ImportType, Pruned>;

@@ -1,5 +1,5 @@
-/** Counts an import's changes, lists the first ones, and stores the result of the last import. */
-import { type Queries, raise } from '../storage/queries.ts';
+/** Counts an import's changes, lists the first ones, and reads the time of the last import. */
+import type { Queries } from '../storage/queries.ts';
 import type { Fields } from './change.ts';
 import { IMPORT_TYPES, type ImportKey, type ImportType } from './line.ts';
 import type { PruneExcess } from './prune.ts';
@@ -17,7 +17,6 @@ export interface ImportChange {
 }
 
 export type ImportCounts = Record<ChangeKind | 'unchanged', number>;
-type Counts = Record<ImportType, ImportCounts>;
 
 export interface ImportReport {
   readonly counts: Readonly<Record<ImportType, Readonly<ImportCounts>>>;
@@ -40,7 +39,10 @@ interface ComparedPage {
 
 export function createImportTally() {
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
-  const counts = Object.fromEntries(IMPORT_TYPES.map((type) => [type, { ...nothing }])) as Counts;
+  const counts = Object.fromEntries(IMPORT_TYPES.map((type) => [type, { ...nothing }])) as Record<
+    ImportType,
+    ImportCounts
+  >;
   const shown: ImportChange[] = [];
   let changeCount = 0;
   let newer = 0;
@@ -59,11 +61,6 @@ export function createImportTally() {
     },
     report: (): ImportReport => ({ counts, changes: shown, changeCount, newer }),
   };
-}
-
-/** Stores the time for a metric of the service, because the import runs in another process. */
-export async function recordImport(database: Queries): Promise<void> {
-  await raise(database, 'imported_at', database.now());
 }
 
 /** Returns the time of the last import; undefined until the first import has succeeded. */

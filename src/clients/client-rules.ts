@@ -85,10 +85,10 @@ export function refuseInvalidClient(draft: ClientDraft, naming?: Naming): void {
 }
 
 export function invalidClient(problems: readonly Problem[], uris: readonly string[]): Refusal {
-  const remedy = problems.map((problem) => remedyLine(problem, uris)).join('\n');
-  return new Refusal('client_invalid', 'The client cannot be registered like this.', remedy, {
-    problems,
-  });
+  const remedy = problems
+    .map(({ index, message }) => (index === undefined ? message : `${uris[index]}: ${message}`))
+    .join('\n');
+  return new Refusal('client_invalid', 'The client cannot be registered like this.', remedy, { problems });
 }
 
 function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] {
@@ -98,10 +98,6 @@ function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] 
   if (redirectsPeople(kind)) return checkRedirectUris(redirectUris, { native: isNative }).problems;
   if (redirectUris.length === 0) return [];
   return [problemOf('redirect_uris_unused', message('redirect-uri.unused', { kind }))];
-}
-
-function remedyLine({ index, message }: Problem, uris: readonly string[]): string {
-  return index === undefined ? message : `${uris[index]}: ${message}`;
 }
 
 function firstOfSame(uri: string, uris: readonly string[], options: RedirectUriOptions): number {

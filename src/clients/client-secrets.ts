@@ -102,7 +102,12 @@ export function createClientSecrets(parts: {
     async renew(
       id: string,
       inTransaction?: InTransaction<{ readonly last_four: string; readonly ended_secrets: readonly string[] }>,
-      form?: RenewalForm,
+      form?: {
+        /** A hash of the form. Sending a form twice renews the client only once. */
+        readonly key: string;
+        /** Called before the client is renewed, so that the secret can be shown even if the database's answer is lost. */
+        keep(secret: Pick<NewClientSecret, 'value' | 'lastFour'>): Promise<unknown>;
+      },
     ): Promise<{ client: Client | undefined; secret: string; lastFour: string }> {
       const made = newClientSecret();
       const secret = form ? { ...made, id: `sec_${form.key.slice(0, 16)}` } : made;
@@ -159,13 +164,6 @@ export function createClientSecrets(parts: {
 
 /** For how long the secret of a renewal can be shown, and its form sent again. */
 const SHOWN_MS = 5 * 60_000;
-
-interface RenewalForm {
-  /** A hash of the form. Sending a form twice renews the client only once. */
-  readonly key: string;
-  /** Called before the client is renewed, so that the secret can be shown even if the database's answer is lost. */
-  keep(secret: Pick<NewClientSecret, 'value' | 'lastFour'>): Promise<unknown>;
-}
 
 export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'> {
   readonly clientId: string;

@@ -44,10 +44,8 @@ function shown({ variable = '', expectation }: KnownSetting, value: unknown): st
   const plain = mayBeInAFile.includes(variable) ? withoutLogin(String(value)) : value;
   return typeof plain === 'string' && plain.length <= MAX_SHOWN_LENGTH
     ? plain
-    : fingerprint(JSON.stringify(plain, withoutClientSecret));
+    : fingerprint(JSON.stringify(plain, (name, inside) => (name === 'clientSecret' ? undefined : inside)));
 }
-
-const withoutClientSecret = (name: string, value: unknown): unknown => (name === 'clientSecret' ? undefined : value);
 
 const MAX_SHOWN_LENGTH = 80;
 

@@ -18,9 +18,6 @@ const AS_ROOT = 'Run it as root: sudo gatehouse …';
 const NO_ENVIRONMENT =
   'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).';
 
-/** Node's types lack `initgroups`, which exists on POSIX systems. */
-type Posix = NodeJS.Process & { initgroups(user: string, group: number): void };
-
 interface Unit {
   /** The name of the service's user; empty for root. */
   readonly user: string;
@@ -78,7 +75,8 @@ function runIn({ user, environment }: Unit): void {
       fail(`The service runs as ${user}, but you are ${caller}.`, AS_ROOT);
     }
     const group = groupOf(user);
-    (process as Posix).initgroups(user, group);
+    // Node's types lack this function, which exists on POSIX systems.
+    (process as NodeJS.Process & { initgroups(user: string, group: number): void }).initgroups(user, group);
     process.setgid?.(group);
     process.setuid?.(user);
   }

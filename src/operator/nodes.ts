@@ -96,7 +96,7 @@ async function waitFor(
 function report(nodes: readonly ListedNode[], text?: string): Report {
   const rows = nodes.map((node) => [
     node.node,
-    describeState(node),
+    node.state.replace('_', ' '),
     node.runsWith.version,
     node.readySince ? toMoment(node.readySince) : '',
     `${Math.round(node.silentMs / 1000)} s ago`,
@@ -125,5 +125,3 @@ function describeReload({ runsWith }: ListedNode): string {
   if (at === undefined) return '';
   return `${problems ? 'refused' : 'taken'} ${toMoment(new Date(at))}`;
 }
-
-const describeState = ({ state }: ListedNode): string => state.replace('_', ' ');

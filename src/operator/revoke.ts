@@ -175,9 +175,7 @@ async function revokeToken(registries: Registries, value: string): Promise<Repor
   return REVOKE[kind](registries, value);
 }
 
-type Revoke = (registries: Registries, value: string) => Promise<Report>;
-
-const REVOKE: Readonly<Record<ValueKind, Revoke>> = {
+const REVOKE: Readonly<Record<ValueKind, (registries: Registries, value: string) => Promise<Report>>> = {
   access_token: (registries, value) => endAuthorization(registries, 'access_token', value),
   refresh_token: (registries, value) => endAuthorization(registries, 'refresh_token', value),
   code: (registries, value) => endAuthorization(registries, 'code', value),

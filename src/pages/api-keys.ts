@@ -57,7 +57,6 @@ declare module './view-data.ts' {
 }
 
 const PATH = '/profile/api-keys';
-const REVOKED = message('api-keys.revoked');
 const NO_SUCH = message('api-keys.no-such');
 /** The form value for a key that does not expire. */
 const NO_EXPIRY = 'none';
@@ -184,7 +183,7 @@ export function apiKeysPage(parts: {
     }),
     async end(ctx, { id }) {
       const isRevoked = await apiKeys.revoke(accountOf(ctx).id, id, originInSession(ctx));
-      return isRevoked ? { said: REVOKED } : undefined;
+      return isRevoked ? { said: message('api-keys.revoked') } : undefined;
     },
     already: NO_SUCH,
     back: () => PATH,

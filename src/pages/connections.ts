@@ -77,7 +77,6 @@ const PATH = '/profile/connections';
 const MAX_UNTYPED = 10;
 /** The form field with the id of the organization whose button *Add* was pressed. */
 const ADDED_FIELD = 'add_place';
-const NOT_CONNECTED = message('connections.one-already');
 
 const ownConnections = requestState<ConnectedClient>('requireConnection');
 
@@ -130,7 +129,7 @@ export function connectionsPage(parts: {
     const all = await connections.listOf(accountOf(ctx).id);
     const client = all.find(({ clientId }) => clientId === ctx.params.id);
     ownConnections.set(ctx, client);
-    await (client ? next() : kit.notices.redirect(ctx, PATH, NOT_CONNECTED));
+    await (client ? next() : kit.notices.redirect(ctx, PATH, message('connections.one-already')));
   }
 
   const limiting = formRoutes<{ readonly limit?: TypedLimit | undefined }>(kit, {

@@ -9,7 +9,23 @@ import type { Moment } from './words/moment.ts';
  */
 export interface ViewData {
   readonly confirm: ConfirmView;
-  readonly 'secret-shown': SecretShownView;
+  /** The page that shows a new secret once. */
+  readonly 'secret-shown': {
+    /** The section of the profile, as in the view `profile-nav`. */
+    readonly section: string;
+    readonly heading: Text;
+    /** Undefined if the secret was shown before. */
+    readonly secret?: {
+      readonly name: string;
+      /** `API key` or `Client secret`. */
+      readonly label: Text;
+      readonly value: string;
+      readonly advice: Text;
+    };
+    /** Says what a user can do who has not copied the secret. */
+    readonly remedy: Text;
+    readonly next: { readonly href: string; readonly label: Text };
+  };
 }
 
 export type ViewName = keyof ViewData;
@@ -30,24 +46,6 @@ export interface FormProblem {
   readonly field?: string;
   readonly message: Text;
   readonly inField?: Text;
-}
-
-/** The page that shows a new secret once. */
-export interface SecretShownView {
-  /** The section of the profile, as in the view `profile-nav`. */
-  readonly section: string;
-  readonly heading: Text;
-  /** Undefined if the secret was shown before. */
-  readonly secret?: {
-    readonly name: string;
-    /** `API key` or `Client secret`. */
-    readonly label: Text;
-    readonly value: string;
-    readonly advice: Text;
-  };
-  /** Says what a user can do who has not copied the secret. */
-  readonly remedy: Text;
-  readonly next: { readonly href: string; readonly label: Text };
 }
 
 /** A text, or the parts of a text with times, which the browser shows in the user's time zone. */

@@ -14,16 +14,14 @@ const INTERACTION_SECONDS = 3_600;
 /** The size is limited, because the service stores the `state` of unauthenticated callers. */
 const MAX_STATE_BYTES = 2_048;
 
-interface ConfigurationParts {
+export function engineConfiguration(parts: {
   readonly settings: Settings;
   /** False if the session has ended, or its user needs a stronger sign-in (`sign_in.require`). */
   readonly mayAct: (session: StoredSession, ctx: Context) => Promise<boolean>;
   readonly policy: interactionPolicy.Prompt[];
   readonly adapter: NonNullable<Configuration['adapter']>;
   readonly renderError: NonNullable<Configuration['renderError']>;
-}
-
-export function engineConfiguration(parts: ConfigurationParts): Configuration {
+}): Configuration {
   const { settings, mayAct } = parts;
   const off = { enabled: false };
   return {

@@ -53,7 +53,7 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
       return engineClient;
     },
 
-    mayAnswerIn(mode: string | undefined, ctx: EngineContext): boolean {
+    mayAnswerIn(mode: string | undefined, ctx: KoaContextWithOIDC | undefined): boolean {
       // Without a requested mode, the engine asks about the default mode of the response type.
       if (ctx?.oidc.params?.response_mode === undefined) return true;
       if (mode === 'query') return true;
@@ -61,5 +61,3 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
     },
   };
 }
-
-type EngineContext = KoaContextWithOIDC | undefined;

@@ -113,19 +113,15 @@ export const OVERRIDES: readonly Override[] = [
 
 /** The engine, with members that its types omit. */
 type Engine = Pick<Provider, 'on' | 'registerResponseMode'> & {
-  readonly Client: { find: EngineClients['find']; readonly prototype: ClientModel };
-  readonly Session: { readonly prototype: SessionHooks };
+  readonly Client: {
+    find: EngineClients['find'];
+    readonly prototype: { responseModeAllowed(this: EngineClient, mode: string | undefined): boolean };
+  };
+  readonly Session: {
+    readonly prototype: { save(this: SessionModel): Promise<void>; resetIdentifier(this: SessionModel): void };
+  };
   readonly Grant: { readonly prototype: { getOIDCScopeFiltered(): string } };
   readonly AuthorizationCode: { readonly prototype: { save(this: Code): Promise<string> } };
 };
 
 type Code = InstanceType<Provider['AuthorizationCode']>;
-
-interface ClientModel {
-  responseModeAllowed(this: EngineClient, mode: string | undefined): boolean;
-}
-
-interface SessionHooks {
-  save(this: SessionModel): Promise<void>;
-  resetIdentifier(this: SessionModel): void;
-}

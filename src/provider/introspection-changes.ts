@@ -13,7 +13,6 @@ const HEARTBEAT_INTERVAL_MS = 250;
 const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 /** Sent in place of `FIRST_HEARTBEAT` if the stream has repeated all changes that its reader missed. */
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
-const LEAVING = ': leaving\n\n';
 /** Maximum number of characters buffered in one stream. Later changes wait in the list that all streams share. */
 const BUFFER_LENGTH = 16 * 1024;
 /** A stream ends if its reader is further behind, so that no API uses an outdated cached answer. */
@@ -103,7 +102,7 @@ export function createChangeStreams(changes: ChangeFeed) {
     /** Opens no more streams, asks readers to use another node, and ends the remaining streams after `withinMs`. */
     leave(withinMs: number): void {
       isLeaving = true;
-      addToAll(LEAVING);
+      addToAll(': leaving\n\n');
       setTimeout(stop, withinMs).unref();
     },
 

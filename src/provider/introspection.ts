@@ -21,13 +21,6 @@ import type { ProviderOutcomes } from './outcomes.ts';
 /** RFC 7662 §2.2: the answer does not say why a token is inactive. */
 const INACTIVE = { active: false } as const;
 
-/** The members of an active answer (RFC 7662 §2.2) that this service itself reads. */
-interface ActiveToken {
-  readonly sub: string;
-  readonly client_id?: string;
-  readonly organizations?: readonly object[];
-}
-
 export interface IntrospectionParts {
   readonly issuer: string;
   readonly authentication: ClientAuthentication;
@@ -62,12 +55,17 @@ function refusePublicClient(ctx: Context, next: NextStep): Promise<Answer> {
   throw new OAuthError(401, 'invalid_client', 'introspection needs a client with a secret');
 }
 
-/** Returns what the authenticated client learns about a token; undefined if it is not active. */
+/**
+ * Returns what the authenticated client learns about a token; undefined if it is not active. The type has only the
+ * members (RFC 7662 §2.2) that this service itself reads.
+ */
 export async function describeToken(
   value: string,
   ctx: Context,
   parts: IntrospectionParts,
-): Promise<ActiveToken | undefined> {
+): Promise<
+  { readonly sub: string; readonly client_id?: string; readonly organizations?: readonly object[] } | undefined
+> {
   const key = await parts.apiKeys.findByValue(value);
   if (key) return describeKey(key, ctx, parts);
   const machineToken = await parts.machineTokens.find(value);

@@ -15,7 +15,7 @@ export function verification(parts: IntrospectionParts): Step[] {
       if (!value) throw refusal('an access token or API key is required', 'Bearer');
       const answer = await describeToken(value, ctx, parts);
       parts.outcomes.introspected(answer !== undefined);
-      if (!answer) throw refusal(NOT_ACTIVE);
+      if (!answer) throw refusal('the access token or API key is unknown, expired or revoked');
       const { sub, client_id: clientId, organizations = [] } = answer;
       return letPass({ sub, clientId, organizations: inHeader(organizations) });
     },
@@ -60,8 +60,6 @@ function inHeader(organizations: readonly object[]): string {
   const sent = kept < 0 ? elements : [...elements.slice(0, kept), MORE];
   return Buffer.from(`[${sent.join()}]`).toString('base64url');
 }
-
-const NOT_ACTIVE = 'the access token or API key is unknown, expired or revoked';
 
 /** The status is always 401, because nginx passes no other refusal on to its caller. */
 const refusal = (

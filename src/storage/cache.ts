@@ -48,17 +48,11 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly sizeOf?: (value: Value) => number;
   /** Maximum number of cached misses; by default 0. Set this only if `topics` announce new rows. */
   readonly maxMisses?: number;
-  /** Stores all but the most recently used values as text, in bytes outside V8's heap. */
-  readonly asText?: Packing<NonNullable<Value>>;
-}
-
-/**
- * Converts a value to text and back. With 100,000 values of many small objects each, a garbage collection of V8 would
- * stop the process for longer than a request takes.
- */
-interface Packing<Value> {
-  pack(value: Value): string;
-  unpack(text: string): Value;
+  /**
+   * Stores all but the most recently used values as text, in bytes outside V8's heap. With 100,000 values of many small
+   * objects each, a garbage collection of V8 would stop the process for longer than a request takes.
+   */
+  readonly asText?: { pack(value: NonNullable<Value>): string; unpack(text: string): NonNullable<Value> };
 }
 
 interface Entry<Value extends Cacheable> {

@@ -83,17 +83,12 @@ export const vacuumJob =
     return 0;
   };
 
-interface CleaningOutcomes {
-  cleaned(job: string, removed: number): void;
-  cleaningFailed(job: string): void;
-}
-
 /** Starts now and repeats until stopped. A failed job is logged, and runs again in the next round. */
 export function startCleaning(parts: {
   /** The jobs by name. The name says what the job removes. */
   jobs: Readonly<Record<string, CleaningJob>>;
   log: Logger;
-  outcomes: CleaningOutcomes;
+  outcomes: { cleaned(job: string, removed: number): void; cleaningFailed(job: string): void };
 }): { readonly first: Promise<void>; round(): Promise<void>; stop(): Promise<void> } {
   const { jobs, log, outcomes } = parts;
   const stopping = new AbortController();

@@ -11,13 +11,6 @@ import {
   REMEMBER_EXPIRED_SECONDS,
 } from './token-store.ts';
 
-interface IssueRow {
-  readonly attempt: string;
-  readonly rotation: number;
-  readonly now: number;
-  readonly usableUntil: number;
-}
-
 // The database's clock plus `shift` milliseconds, which only tests use.
 const clockTable = (shift: string): string => `
   (SELECT ms, ms / 1000 AS now FROM (
@@ -122,7 +115,12 @@ export function createPostgresAuthorizations(parts: {
     clientGeneration = Number.POSITIVE_INFINITY,
   ): Promise<Issue> {
     const values = [shift, key, attempt, ...rest];
-    const [row] = await database.query<IssueRow>(text, [...values, refreshSeconds]);
+    const [row] = await database.query<{
+      readonly attempt: string;
+      readonly rotation: number;
+      readonly now: number;
+      readonly usableUntil: number;
+    }>(text, [...values, refreshSeconds]);
     if (row) {
       const { attempt: stored, ...issued } = row;
       return { outcome: stored === attempt ? 'issued' : 'retried', ...issued };

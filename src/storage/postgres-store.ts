@@ -5,11 +5,6 @@ import { createPostgresAuthorizations } from './postgres-authorizations.ts';
 import type { Database } from './queries.ts';
 import { isStorableId, keyOf, type RecordKind, type StoredRecord, type TokenStore } from './token-store.ts';
 
-interface RecordRow {
-  readonly data: unknown;
-  readonly expires_at: string;
-}
-
 const WRITE = `
   INSERT INTO token_records (kind, key, uid, data, expires_at) VALUES ($1, $2, $3, $4, $5)
   ON CONFLICT (kind, key) DO UPDATE
@@ -67,8 +62,8 @@ export function createPostgresStore(parts: { database: Database; clock: Clock; t
   };
 
   const readOne = async <Data>(text: string, values: readonly unknown[]): Promise<StoredRecord<Data> | undefined> => {
-    const [row] = await database.query<RecordRow>(text, [...values, epochSeconds(clock)]);
-    return row && { data: row.data as Data, expiresAt: Number(row.expires_at) };
+    const [row] = await database.query<{ data: Data; expires_at: string }>(text, [...values, epochSeconds(clock)]);
+    return row && { data: row.data, expiresAt: Number(row.expires_at) };
   };
 
   return {

@@ -71,8 +71,6 @@ const LOST_NUMBERS =
   'INSERT INTO lasting_numbers (first_generation, session_generation) ' +
   'VALUES (extract(epoch FROM now())::integer - 1700000000, extract(epoch FROM now())::bigint * 1000000)';
 
-type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds' | 'imported_at';
-
 /**
  * Raises a number, or a time, that is never lowered.
  *
@@ -81,7 +79,7 @@ type LastingNumber = 'first_generation' | 'session_generation' | 'refresh_lifeti
  */
 export async function raise(
   queries: Pick<Queries, 'query'>,
-  number: LastingNumber,
+  number: 'first_generation' | 'session_generation' | 'refresh_lifetime_seconds' | 'imported_at',
   to: string,
   values: readonly unknown[] = [],
 ): Promise<void> {

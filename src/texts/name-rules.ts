@@ -34,18 +34,10 @@ export function isOverloaded(name: string): boolean {
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const marksIn = (text: string): number => text.match(MARKS)?.length ?? 0;
 
-type NameProblemCode =
-  | 'missing'
-  | 'too_long'
-  | 'character'
-  | 'marks'
-  | 'scripts'
-  | 'address'
-  | 'reserved'
-  | 'taken'
-  | 'secret';
-
-export function nameProblem(code: NameProblemCode, values?: Values): Problem {
+export function nameProblem(
+  code: 'missing' | 'too_long' | 'character' | 'marks' | 'scripts' | 'address' | 'reserved' | 'taken' | 'secret',
+  values?: Values,
+): Problem {
   return problemOf(`name_${code}`, message(`names.${code}`, values));
 }
 

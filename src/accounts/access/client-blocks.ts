@@ -193,7 +193,11 @@ export function createClientBlocks(parts: {
       const former = hostsOf(formerRedirectUris);
       const hosts = hostsOf(redirectUris).filter((host) => !former.includes(host));
       if (hosts.length === 0) return;
-      const blocked = await tx.query<BlockedRedirects>(
+      const blocked = await tx.query<{
+        readonly organizationId: string;
+        readonly redirectUris: readonly string[];
+        readonly by: string | null;
+      }>(
         `SELECT organization_id AS "organizationId", redirect_uris AS "redirectUris", barred_by AS by
             FROM barred_redirects WHERE owner_account_id = $1 AND client_id <> $2
           UNION ALL SELECT b.organization_id, c.redirect_uris, b.barred_by
@@ -229,12 +233,6 @@ export function createClientBlocks(parts: {
     /** Call this after a block or decision has changed, because the database's notification arrives later. */
     forget: (clientId: string): void => cache.invalidate('bars', clientId),
   };
-}
-
-interface BlockedRedirects {
-  readonly organizationId: string;
-  readonly redirectUris: readonly string[];
-  readonly by: string | null;
 }
 
 /** Returns hosts (without ports) and private-use schemes. Omits loopback hosts if there are other hosts. */

@@ -57,18 +57,15 @@ const limits = ({ places, read_only: isReadOnly, until }: Details): readonly Tex
   ...(until === undefined ? [] : [message('activity.until', { day: `${until}` })]),
 ];
 
-/** Returns, for example, `by Ada`, if an owner or admin of the organization acted. */
-const byWhom = ({ by_name: name }: Details): Text | undefined =>
-  name === undefined ? undefined : message('activity.by', { name: `${name}` });
-
 /** Returns, for example, `in Storm Logistics` and `by Ada`. */
 const where = ({ warehouse_name: warehouse, organization_name: organization }: Details): Note =>
   message('activity.in', { organization: [warehouse, organization].filter((name) => name !== undefined).join(', ') });
 
 /** Returns, for example, `as admin`, `Rotterdam: read, write`, or `by Ada`. */
 function access(details: Details): Note {
-  const { role, rights, warehouse_name: warehouse } = details;
-  if (details.by_name !== undefined) return byWhom(details);
+  const { role, rights, warehouse_name: warehouse, by_name: by } = details;
+  // An owner or admin of the organization acted.
+  if (by !== undefined) return message('activity.by', { name: `${by}` });
   if (role !== undefined) return message('activity.as', { role: known(message(`roles.${role}`)) ?? `${role}` });
   if (warehouse === undefined) return undefined;
   return rights === undefined ? `${warehouse}` : `${warehouse}: ${[rights].flat().join(', ')}`;
@@ -189,16 +186,14 @@ interface Recorded {
   readonly details: Details;
 }
 
-interface ActivityInWords {
+export function describeAction({ action, details }: Recorded): {
   readonly what: Text;
   readonly about: string | undefined;
   /** Further details, such as `ending in x7Qa`. */
   readonly notes: readonly Text[];
   /** True if an attacker may have caused the action. */
   readonly isWarning: boolean;
-}
-
-export function describeAction({ action, details }: Recorded): ActivityInWords {
+} {
   // Before a downgrade to this version, a newer version may have recorded an action that this version does not know.
   const words: Words = WORDS[action] ?? {};
   const { what, about, note, isWarning = false } = words;

@@ -12,11 +12,6 @@ export interface Identity {
   readonly subject: string;
 }
 
-interface KnownProvider extends UpstreamStrength {
-  readonly id: string;
-  readonly label: string;
-}
-
 export interface LinkedIdentity extends Identity {
   readonly createdAt: Date;
   /** Null for an imported link that was never used. */
@@ -118,7 +113,9 @@ export function createIdentities({ database, clock }: { readonly database: Datab
     /** The result is sorted, oldest first. */
     listOf: (accountId: string): Promise<LinkedIdentity[]> => listOf(accountId, database),
 
-    listMethods: (providers: readonly KnownProvider[]): MethodsOfKind => ({
+    listMethods: (
+      providers: readonly (UpstreamStrength & { readonly id: string; readonly label: string })[],
+    ): MethodsOfKind => ({
       of: async (accountId, tx = database) =>
         (await listOf(accountId, tx)).map(({ issuer, createdAt, lastUsedAt }) => {
           const known = providers.find((provider) => provider.issuer === issuer);

@@ -80,7 +80,9 @@ export function createResolveIdentity(parts: {
   const link = async (
     tx: Queries,
     accountId: string,
-    { from, person: { issuer, subject }, origin }: Linking,
+    from: Pick<IdentitySource, 'id' | 'label'>,
+    { issuer, subject }: Identity,
+    origin: Origin,
   ): Promise<LinkOutcome> => {
     const outcome = await identities.link(accountId, { issuer, subject }, tx);
     if (outcome !== 'linked') return outcome;
@@ -123,7 +125,7 @@ export function createResolveIdentity(parts: {
       const outcome = await lockedTransactionOf(database, found.id, async (tx) => {
         // Repeat the look-up under the lock, because the account's address or external id may have changed.
         const still = await findMatch(from, person, tx);
-        return still?.id === found.id ? link(tx, found.id, { from, person, origin }) : 'unknown';
+        return still?.id === found.id ? link(tx, found.id, from, person, origin) : 'unknown';
       });
       if (outcome === 'unknown') return outcome;
       return outcome === 'taken'
@@ -137,16 +139,10 @@ export function createResolveIdentity(parts: {
   const linkIdentity: LinkIdentity = async (account, from, person, origin, requireMayAdd) => {
     const outcome = await lockedTransactionOf(database, account.id, async (tx) => {
       await requireMayAdd(tx);
-      return link(tx, account.id, { from, person, origin });
+      return link(tx, account.id, from, person, origin);
     });
     return outcome === 'taken' ? refuse(from, person, account, { reason: 'taken', origin }) : outcome;
   };
 
   return { resolveIdentity, linkIdentity };
-}
-
-interface Linking {
-  readonly from: Pick<IdentitySource, 'id' | 'label'>;
-  readonly person: Identity;
-  readonly origin: Origin;
 }

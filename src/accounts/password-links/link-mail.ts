@@ -44,12 +44,10 @@ export function createPasswordLinkRequests(parts: {
   };
 }
 
-/** Links with the purpose `confirmed` are not mailed, because the browser is redirected to them immediately. */
-type MailedPurpose = Exclude<LinkPurpose, 'confirmed'>;
-
 export interface PasswordLink {
   readonly url: string;
-  readonly purpose: MailedPurpose;
+  /** Links with the purpose `confirmed` are not mailed, because the browser is redirected to them immediately. */
+  readonly purpose: Exclude<LinkPurpose, 'confirmed'>;
   readonly expiresAt: Date;
   /** False if the service has no passwords. The link then signs the user in. */
   readonly setsPassword: boolean;

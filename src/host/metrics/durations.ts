@@ -36,21 +36,17 @@ export function createRequestMetrics(registry: Registry): ObserveRequest {
   };
 }
 
-export type StoreName = 'database' | 'tokens';
-
 /** Called once for each operation (see `measuredStore`). */
 export type ObserveStore = (operation: string) => (seconds: number, isAway: boolean) => void;
 
-const STORE_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
-
-export function createStoreMetrics(registry: Registry): (store: StoreName) => ObserveStore {
+export function createStoreMetrics(registry: Registry): (store: 'database' | 'tokens') => ObserveStore {
   const labelNames = ['store', 'operation'];
   const registers = [registry];
   const duration = new Histogram({
     name: 'gatehouse_store_operation_duration_seconds',
     help: 'Time of one operation of a store, including the wait for a connection.',
     labelNames,
-    buckets: STORE_BUCKETS,
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
     registers,
   });
   const errors = new Counter({

@@ -95,15 +95,14 @@ export const listed = (command: Command): Command =>
     )
     .option('--after <id>', 'only rows after the one with this ID: the next page');
 
-/** Adds a command that lists records. Its verb is `list` by default. */
+/** Adds the command `list`. */
 export const addList = <Item, Options extends object>(
   noun: Command,
   operator: Operator,
   form: ListForm<Item>,
   find: (registries: Registries, page: PageRequest, options: Options) => Promise<Page<Item>>,
-  verb = 'list',
 ): Command =>
-  listed(noun.command(verb)).action((options: ListOptions & Options) =>
+  listed(noun.command('list')).action((options: ListOptions & Options) =>
     operator.run((registries) => listReport(operator, form, options, (page) => find(registries, page, options))),
   );
 

@@ -12,12 +12,6 @@ export interface ProgramValues {
   readonly api: { readonly graphqlUrl: string; readonly exampleQuery: string } | undefined;
 }
 
-interface Listening {
-  readonly host: string;
-  readonly port: string;
-  readonly path: string;
-}
-
 /** The redirect URI to suggest if a program can listen at none of the client's redirect URIs. */
 export const SUGGESTED_REDIRECT_URI = 'http://127.0.0.1:4000/callback';
 
@@ -25,7 +19,9 @@ export const SUGGESTED_REDIRECT_URI = 'http://127.0.0.1:4000/callback';
  * Returns undefined if a program on the user's computer cannot wait for the code at this URI. Also returns undefined
  * for ports below 1024, which only administrators may use, and for URIs with a query, which some libraries change.
  */
-export function listensAt(redirectUri: string): Listening | undefined {
+export function listensAt(
+  redirectUri: string,
+): { readonly host: string; readonly port: string; readonly path: string } | undefined {
   const [, host = '', port = '', path = ''] =
     /^http:\/\/(127(?:\.\d+){3}|localhost|\[::1\]):(\d+)(\/[^?]*)$/.exec(redirectUri) ?? [];
   if (Number(port) < 1024) return undefined;

@@ -21,19 +21,17 @@ import { momentOrNothing, toMoment } from '../words/moment.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly passkey: PasskeyView;
+    /** The page on which a user creates or renames a passkey. */
+    readonly passkey: Said & {
+      readonly heading: Message;
+      readonly name: string;
+      readonly action: string;
+      /** The URL from which the page's script fetches the creation options; absent for an existing passkey. */
+      readonly optionsUrl?: string;
+      readonly button: Message;
+      readonly cancel: string;
+    };
   }
-}
-
-/** The data of the page on which a user creates or renames a passkey. */
-interface PasskeyView extends Said {
-  readonly heading: Message;
-  readonly name: string;
-  readonly action: string;
-  /** The URL from which the page's script fetches the creation options; absent for an existing passkey. */
-  readonly optionsUrl?: string;
-  readonly button: Message;
-  readonly cancel: string;
 }
 
 const PATH = `${SECURITY}/passkeys`;

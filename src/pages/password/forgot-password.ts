@@ -29,8 +29,6 @@ interface ForgotPasswordView {
   readonly maxAnHour: number;
 }
 
-const SENT = message('forgot-password.sent');
-
 export const FORGOT_PASSWORD = '/forgot-password';
 
 export function forgotPasswordPage(parts: {
@@ -74,7 +72,7 @@ export function forgotPasswordPage(parts: {
     }
     // Do not await this, because the response time must not depend on whether the account exists.
     linkRequests.begin(email, requestOrigin(ctx));
-    await kit.notices.redirect(ctx, ctx.path, SENT);
+    await kit.notices.redirect(ctx, ctx.path, message('forgot-password.sent'));
   }
 
   return [get(FORGOT_PASSWORD, show), post(FORGOT_PASSWORD, ...kit.form, submit)];

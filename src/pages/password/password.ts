@@ -23,8 +23,6 @@ import { passwordProblem, sayBusy } from '../sign-in/password-check.ts';
 import { STRONG_SIGN_IN } from '../sign-in/sign-in-policy.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 
-const SIGNED_IN = message('password.signed-in');
-
 declare module '../view-data.ts' {
   interface ViewData {
     readonly password: {
@@ -179,7 +177,7 @@ function createUseLink(parts: UseLinkParts): (ctx: Context, token: string) => Pr
   async function redirect(ctx: Context, account: Account, purpose: LinkPurpose): Promise<void> {
     if (!passwords) {
       await signIns.signIn(ctx, account, 'link', { link: purpose });
-      return kit.notices.redirect(ctx, SECURITY, SIGNED_IN);
+      return kit.notices.redirect(ctx, SECURITY, message('password.signed-in'));
     }
     const { is } = await standings.wouldBe(byPassword(account.id));
     // Only an invitation signs in: any other link proves only that its user can read the mail of the account.

@@ -21,25 +21,22 @@ import type { SignInMethodsPart } from './sign-in-methods.ts';
 
 declare module '../view-data.ts' {
   interface ViewData {
-    readonly security: SecurityView;
+    readonly security: Said &
+      Awaited<ReturnType<SessionsSection['view']>> &
+      Awaited<ReturnType<SignInMethodsPart['view']>> & {
+        readonly email: string;
+        /** Mails that the user can switch off; undefined if the service sends no mail. */
+        readonly mail:
+          | readonly { readonly value: UnwantedMail; readonly label: Message; readonly isWanted: boolean }[]
+          | undefined;
+        readonly mailUrl: string;
+        readonly changePasswordUrl: string;
+        readonly signOutEverywhereUrl: string;
+        /** How many connections the user has, which a change of the password can also end. */
+        readonly connections: number;
+        readonly isEndingConnections: boolean;
+      };
   }
-}
-
-interface SecurityView
-  extends Awaited<ReturnType<SessionsSection['view']>>,
-    Awaited<ReturnType<SignInMethodsPart['view']>>,
-    Said {
-  readonly email: string;
-  /** Mails that the user can switch off; undefined if the service sends no mail. */
-  readonly mail:
-    | readonly { readonly value: UnwantedMail; readonly label: Message; readonly isWanted: boolean }[]
-    | undefined;
-  readonly mailUrl: string;
-  readonly changePasswordUrl: string;
-  readonly signOutEverywhereUrl: string;
-  /** How many connections the user has, which a change of the password can also end. */
-  readonly connections: number;
-  readonly isEndingConnections: boolean;
 }
 
 const PASSWORD = `${SECURITY}/password`;

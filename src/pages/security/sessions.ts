@@ -22,7 +22,6 @@ const PAGE_SIZE = 25;
 const MAX_FROM = 100_000;
 const SIGNED_OUT_THERE = message('security.signed-out-there');
 const ALREADY_SIGNED_OUT = message('security.already-signed-out-there');
-const SIGNED_OUT = message('security.signed-out-others');
 
 export type SessionsSection = ReturnType<typeof createSessionsSection>;
 
@@ -98,7 +97,7 @@ export function createSessionsSection(parts: {
       activity.record(entryOf(ctx, { action: 'signed_out_everywhere' }, originAfterEnd(ctx)), tx),
     );
     await signIns.keep(ctx, ended);
-    await kit.notices.redirect(ctx, SECURITY, SIGNED_OUT);
+    await kit.notices.redirect(ctx, SECURITY, message('security.signed-out-others'));
   }
 
   return {

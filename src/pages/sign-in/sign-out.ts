@@ -33,7 +33,6 @@ const KEPT_ON_SHARED_TERMINAL = ['ask_who', 'device', 'form', 'language', 'passk
 /** `browser` is needed to find form drafts, so that a sign-out does not lose what was typed. */
 const KEPT_BY_SIGN_OUT = [...KEPT_ON_SHARED_TERMINAL, 'browser'];
 const KEPT_BY_FORGET = ['ask_who'];
-const FORGOTTEN = message('signed-out.forgotten');
 
 export function signOutPage(parts: {
   readonly kit: PageKit;
@@ -65,7 +64,7 @@ export function signOutPage(parts: {
     clearOwnCookies(ctx, issuer, isForgotten ? KEPT_BY_FORGET : kept);
     upstream.askWho(ctx);
     await sessions.signOut(ctx);
-    if (isForgotten) await kit.notices.redirect(ctx, ctx.path, FORGOTTEN);
+    if (isForgotten) await kit.notices.redirect(ctx, ctx.path, message('signed-out.forgotten'));
     else seeOther(ctx, ctx.path);
   }
 

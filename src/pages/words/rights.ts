@@ -2,15 +2,12 @@
 import { RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import { textsFor } from '../../texts/texts.ts';
 
-/** The setting `rights`, which has one text, or one text for each language, for some of the rights. */
-type RightTexts = Readonly<Partial<Record<Right, string | Readonly<Record<string, string>>>>>;
-
 /** Returns a text such as `see stock, change stock`. */
 export type RightsInWords = (rights: readonly string[], language: string) => string;
 
-/** @param texts the operator's texts, which replace the default names of rights */
+/** @param texts the setting `rights`: the operator's text, or texts by language, for some of the rights */
 export const createRightsInWords =
-  (texts: RightTexts): RightsInWords =>
+  (texts: Readonly<Partial<Record<Right, string | Readonly<Record<string, string>>>>>): RightsInWords =>
   (rights, language) =>
     rights
       .map((right) => {
