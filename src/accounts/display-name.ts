@@ -12,13 +12,13 @@ export function displayName(entered: string): string {
   if (holdsSecret(entered)) {
     const problem = nameProblem('secret');
     const options = { problems: [problem] };
-    throw new Refusal(problem.code, 'This cannot be a name.', problem.message, options);
+    throw new Refusal(problem.code, 'This name is not allowed.', problem.message, options);
   }
   const name = visibleText(entered);
   if (name !== undefined && !hasBlankLetter(name) && !isOverloaded(name)) return name;
   throw new Refusal(
     'name_invalid',
-    'This cannot be a name.',
+    'This name is not allowed.',
     `Use 1 to ${MAX_NAME_LENGTH} visible characters, and at most two accents on a letter.`,
   );
 }

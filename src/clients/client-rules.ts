@@ -88,7 +88,7 @@ export function invalidClient(problems: readonly Problem[], uris: readonly strin
   const remedy = problems
     .map(({ index, message }) => (index === undefined ? message : `${uris[index]}: ${message}`))
     .join('\n');
-  return new Refusal('client_invalid', 'The client cannot be registered like this.', remedy, { problems });
+  return new Refusal('client_invalid', 'The client cannot be registered with these values.', remedy, { problems });
 }
 
 function kindProblems({ kind, redirectUris, isNative }: ClientDraft): Problem[] {

@@ -252,7 +252,7 @@ export function refuseRenewal(kind: ClientKind): void {
 
 const NOT_RENEWABLE: { readonly [Kind in ClientKind]?: readonly [message: string, remedy: string] } = {
   public: [
-    'A public client has no secret, so a thief of its tokens cannot be told from the client.',
+    'A public client has no secret, so a thief of its tokens cannot be distinguished from the client.',
     '`revoke --client` ends everything that was issued to it: people must then approve it again.',
   ],
   'resource-server': [

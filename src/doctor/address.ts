@@ -29,7 +29,7 @@ export function hopsVerdict(
   // A proxy has the address to which the doctor connected, or a loopback address, which no outside request has.
   const isProxy = recorded === to || isLoopback(recorded);
   if (!isProxy && isPrivate(from) && !isPrivate(recorded) && proxyHops > 0) {
-    return ok(`${other}: correct if this network uses it outside`);
+    return ok(`${other}: correct if this is the public address of this network`);
   }
   return trouble(
     isProxy ? 'problem' : 'warning',

@@ -66,7 +66,7 @@ export async function watchChanges(
 }
 
 const about = (what: string): Verdict =>
-  problem`GET ${PATH} ${what}: APIs must ask on every request, or learn late that access has ended →
+  problem`GET ${PATH} ${what}: APIs must introspect on every request, or learn late that access has ended →
     make the proxy pass the stream on at once, with a timeout of minutes and no cache; ${PROXY_HELP}`;
 
 const refused = (answer: string): Verdict =>

@@ -31,7 +31,7 @@ function proxyRemedy({ status, text }: DoctorAnswer): string {
     return 'a firewall, or a proxy that asks for a password, refuses the request: allow every path of the issuer';
   }
   if (status >= 300 && status < 400) {
-    return 'the proxy redirects elsewhere: the issuer must be the address that answers itself';
+    return 'the proxy redirects elsewhere: the issuer must be the address that answers without a redirect';
   }
   if (status === 502 || status === 503) return `the proxy cannot reach a node: ${CHECK_NODES}`;
   if (status === 504) return `the proxy did not wait for the answer of a node: ${CHECK_NODES}`;

@@ -248,7 +248,7 @@ async function openVisitor(
   const added = await visitors.add();
   defer(() => {
     const problems = findings.filter(({ status }) => status === 'problem').length;
-    return visitors.remove(added.accountId, signal.aborted ? 'broken off' : `${problems} problem(s)`);
+    return visitors.remove(added.accountId, signal.aborted ? 'interrupted' : `${problems} problem(s)`);
   });
   const stopping = new AbortController();
   const end = AbortSignal.any([signal, stopping.signal]);

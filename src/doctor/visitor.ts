@@ -64,7 +64,7 @@ export function createVisitors(
     /** Removes the accounts of earlier doctor runs that were killed. @returns how many there were */
     async removeLeftOver(): Promise<number> {
       const leftOver = await doctorAccounts.leftOver();
-      for (const { id } of leftOver) await visitors.remove(id, 'an earlier run, broken off');
+      for (const { id } of leftOver) await visitors.remove(id, 'an earlier run that was interrupted');
       return leftOver.length;
     },
   };

@@ -74,6 +74,6 @@ const nothingFound = (): Refusal =>
 const withoutKeys = (): Refusal =>
   new Refusal(
     'keys_missing',
-    'Without the token keys, genuine tokens cannot be told from made-up ones: nothing was done.',
+    'Without the token keys, genuine tokens cannot be distinguished from made-up ones: nothing was done.',
     'Run the command in the environment of the service, or see `revoke --token`.',
   );

@@ -50,7 +50,7 @@ export function addReloadCommand(program: Command, { announce, print, environmen
         'is not loopback, the command needs the keys of the service. SIGHUP\nreloads one process; its log shows the ' +
         'result.',
     )
-    .option('--dry-run', 'only print what a reload would change on this machine, and from what to what')
+    .option('--dry-run', 'only print which settings a reload would change on this machine, with old and new values')
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = loadSettingsWithoutSecrets({ environment });
       const { server } = settings;

@@ -217,7 +217,7 @@ export function createCurrentApplication(parts: {
       // Do not wait, because the background work of the old application, such as a mail, may take time.
       const closing = replaced
         .close()
-        .catch((err: unknown) => log.error({ err }, 'closing the replaced parts after a reload failed'))
+        .catch((err: unknown) => log.error({ err }, 'the replaced parts could not be closed after a reload'))
         .finally(() => replacedClosing.delete(closing));
       replacedClosing.add(closing);
     },

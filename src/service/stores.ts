@@ -29,7 +29,7 @@ export async function openStores(parts: {
   );
   opened.defer(() => database.close());
   await requireSchema(database, storage, (session) =>
-    log.warn({ session }, 'a migration waits for another session, and is tried again until it ends'),
+    log.warn({ session }, 'a migration waits for another session, and is tried again until that session ends'),
   );
   const changes = await listenForChanges(database, timeoutFactor);
   opened.defer(() => changes.close());

@@ -90,6 +90,6 @@ export async function raise(
 export const numbersLost = (): Refusal =>
   new Refusal(
     'numbers_lost',
-    'The table lasting_numbers has lost its row, which tells what has ended.',
-    `Run \`${LOST_NUMBERS}\` in the database, then this again.`,
+    'The table lasting_numbers has lost its row, which records what has ended.',
+    `Run \`${LOST_NUMBERS}\` in the database, then run this command again.`,
   );

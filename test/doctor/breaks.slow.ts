@@ -313,7 +313,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       () => answering(400, {}, 'The plain HTTP request was sent to HTTPS port'),
     ],
     'a proxy that redirects elsewhere': [
-      /must be the address that answers itself/,
+      /must be the address that answers without a redirect/,
       () => answering(301, { location: 'https://www.a.test/' }),
     ],
     'a proxy that changes the host name': [

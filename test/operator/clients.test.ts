@@ -225,7 +225,7 @@ describe('operator clients', () => {
     const provided = await value(`${transfer} --to-operator`);
     expect(provided).to.include({ owner_account_id: null, owner_name: null });
     const marked = await run(`clients update ${app.id} --verified`);
-    expect(marked.output).to.match(/Name .*Verified as shown here\. If you reviewed another state/s);
+    expect(marked.output).to.match(/Name .*Verified in the state shown here\. If you reviewed another state/s);
     await records();
     const again = await run(`${transfer} --to-operator`);
     expect(again).to.include({ exitCode: 0 });

@@ -154,7 +154,7 @@ onPostgresAndRedis('operator show', (start) => {
     for (const issued of [code, before.accessToken, ofRobot]) {
       expect((await expectRevoked(issued, { why })).remedy).to.contain('new secret');
     }
-    const once = 'it works once more, only with a secret of after that';
+    const once = 'it works once more, but only with a secret from after the renewal';
     await expectShown(before.refreshToken, { state: 'replaced' }, once);
     const lifted = tokensOf(await refresh(on.issuer, after, before.refreshToken));
     for (const issued of [lifted.accessToken, lifted.refreshToken, await machineToken(newRobot)]) {

@@ -85,7 +85,7 @@ export function limitSentence(limit: Partial<ConnectionLimit>): string {
     ...(isReadOnly ? ['only to read'] : []),
     ...(until ? [`until ${until.toISOString()}`] : []),
   ];
-  return parts.length === 0 ? '' : `The person limited it: ${parts.join(', ')}.`;
+  return parts.length === 0 ? '' : `The person limited this access: ${parts.join(', ')}.`;
 }
 
 export const limitDetails = ({ places, isReadOnly, until }: Partial<ConnectionLimit>) => ({

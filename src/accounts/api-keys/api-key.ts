@@ -189,7 +189,7 @@ function acceptableName(entered: string, expiresInDays: number | undefined, maxD
   }
   if (problems.length === 0) return name;
   const remedy = problems.map(({ message }) => message).join(' ');
-  throw new Refusal('api_key_invalid', 'The key cannot be made like this.', remedy, { problems });
+  throw new Refusal('api_key_invalid', 'The API key cannot be created with these values.', remedy, { problems });
 }
 
 function tooMany(limit: number): Refusal {

@@ -95,7 +95,7 @@ export function createOutcomeMetrics(registry: Registry): Outcomes {
   });
   const upstream = new Counter({
     name: 'gatehouse_upstream_sign_ins_total',
-    help: 'Returns from a provider, by outcome.',
+    help: 'Users who came back from a provider, by outcome.',
     labelNames: ['provider', 'outcome'],
     registers,
   });

@@ -163,7 +163,7 @@ function addUpdate(clients: Command, operator: Operator): void {
   });
 }
 
-const VERIFIED = 'Verified as shown here. If you reviewed another state, run this with --unverified.';
+const VERIFIED = 'Verified in the state shown here. If you reviewed another state, run this command with --unverified.';
 
 interface UpdateOptions extends ClientLinks {
   readonly name?: string;
@@ -244,7 +244,7 @@ function addRemoveSecret(clients: Command, operator: Operator): void {
     const left = await registries.clients.removeSecret(client.id, secretId, (tx, { lastFour }) =>
       clientRecord(registries, 'client_secret_removed', client, { last_four: lastFour })(tx),
     );
-    const tokens = 'Access tokens that it got work until they expire: `revoke --client` ends them.';
+    const tokens = 'Access tokens that were requested with it work until they expire: `revoke --client` ends them.';
     return clientReport(left, client.kind === 'machine' && !secret?.leakedAt ? `Removed. ${tokens}` : 'Removed.');
   });
 }

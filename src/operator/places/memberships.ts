@@ -28,7 +28,7 @@ export function addMembershipCommands(program: Command, operator: Operator): voi
       'set the role in an organization, or the rights in one of its warehouses; ' +
         'owners and admins have all rights in every warehouse, viewers at most read',
     )
-    .option('--organization <id>', 'the organization of the --role')
+    .option('--organization <id>', 'the organization to which --role applies')
     .addOption(new Option('--role <role>', 'the role in the organization').choices(ROLES))
     .option('--warehouse <id>', 'the warehouse to which --rights applies')
     .option('--rights <rights>', `one or more of ${RIGHTS.join(',')}, separated by commas`, rightsFrom)

@@ -28,7 +28,7 @@ import { addShowCommand } from '../show/show.ts';
 export function createProgram(operator: Operator, { json }: { readonly json: boolean }): Command {
   const { stdout, stderr } = operator;
   const program = new Command('gatehouse')
-    .description('Administers the Gatehouse deployment of the settings file and the environment.')
+    .description('Administers the Gatehouse deployment that the settings file and the environment select.')
     .option('--json', 'print exactly one JSON value, also for an error')
     .option('--reason <text>', 'reason of the change, for the audit log', reason)
     .version(packageFile.version, '--version', 'print the version of Gatehouse')

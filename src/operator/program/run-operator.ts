@@ -56,7 +56,7 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
       operator.warn(`Acting on ${describeDeployment(settings)}`);
     },
     onWait(session) {
-      operator.warn(`A migration waits for ${session}. It is tried again until that ends.`);
+      operator.warn(`A migration waits for ${session}. It is tried again until that session ends.`);
     },
     run: async (work) => print(await withRegistries(operator, onlyReads(command), work)),
     confirm: (what) => requireConfirmation(what, command?.opts() ?? {}, surroundings),

@@ -320,7 +320,7 @@ async function sessionState(session: RecordedSession, registries: Registries): P
     };
   }
   if (account && generation < account.sessionGeneration) {
-    const why = `${where} was ended with all others of the person, or of all people: signed out everywhere, a new password, or a suspension.`;
+    const why = `${where} was ended with all others of the person, or of all people, by a sign-out everywhere, a new password, or a suspension.`;
     const remedy = `\`audit --account ${account.email}\` or \`audit --action signed_out_everywhere\` shows when and by whom.`;
     return as('revoked', why, remedy, times);
   }
@@ -342,7 +342,8 @@ function linkState({ purpose, createdAt, expiresAt, hasSession }: KeptLink): Ans
   const what = `This is ${PURPOSES[purpose]}`;
   const another = '`accounts invite` creates another one.';
   let answer = as('active', `${what}. The link has not been used yet.`, undefined, times);
-  if (!hasSession) answer = as('revoked', `${what}. It ended with the session in which it was made.`, another, times);
+  if (!hasSession)
+    answer = as('revoked', `${what}. It ended with the session in which it was created.`, another, times);
   else if (isPast(expiresAt)) answer = as('expired', `${what}. The link expired unused.`, another, times);
   return { ...answer, kind: 'link' };
 }

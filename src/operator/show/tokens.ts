@@ -105,7 +105,8 @@ async function endOf(
     if (value.kind !== 'refresh_token') return renewedSince(client);
     // Until the first refresh after the renewal of a client, any older refresh token works with the new secret.
     if (record.clientGeneration < client.generation) {
-      const why = 'It was issued before the client was renewed: it works once more, only with a secret of after that.';
+      const why =
+        'It was issued before the client was renewed: it works once more, but only with a secret from after the renewal.';
       return as('replaced', why);
     }
   }
@@ -205,7 +206,7 @@ async function endOfMachineToken(token: MachineToken, client: Client, registries
   if (await isValidFor(registries.clients, client, token)) return VALID;
   if (token.generation >= client.generation) {
     if (!isFromLeakedSecret(client, token)) return as('revoked', 'The token was revoked on its own.');
-    return as('revoked', 'The secret with which it was got was found in public.');
+    return as('revoked', 'The client secret with which it was requested was found in public.');
   }
   if (token.generation >= client.endedThrough) return renewedSince(client);
   const ended = await whatEnded(registries, { clientId: client.id, action: 'client_tokens_revoked' });
