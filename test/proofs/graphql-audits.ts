@@ -9,7 +9,7 @@ import { buildSchema } from 'graphql';
 import { serverAudits } from 'graphql-http';
 import mercurius from 'mercurius';
 import { SERVERS } from '../../modules/node/test/servers.ts';
-import { API, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from '../../modules/node/test/stand-in.ts';
+import { API, bearer, introspectorOf, startService, TOKEN } from '../../modules/node/test/stand-in.ts';
 import { startWarehouseApi } from '../../modules/node/test/warehouse-api.ts';
 import { atEndOfFile, endRun } from '../support/end-of-run.ts';
 
@@ -41,10 +41,8 @@ async function audit(url: string): Promise<{ readonly all: number; readonly fail
 }
 
 try {
-  const service: StandIn = await startStandIn((answer) => {
-    const caller = { active: true, token_type: 'Bearer', client_id: 'gate_ci_a', sub: 'acc_a', organizations: [] };
-    return answer.end(JSON.stringify({ ...caller, iss: service.origin }));
-  });
+  const caller = { token_type: 'Bearer', client_id: 'gate_ci_a', sub: 'acc_a', organizations: [] };
+  const service = await startService(() => caller);
   const introspector = introspectorOf(API, { issuer: service.origin });
   const servers: typeof SERVERS = { ...SERVERS, Koa: async () => (await startWarehouseApi(introspector)).url };
   for (const [name, start] of Object.entries(servers)) {

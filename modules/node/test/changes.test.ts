@@ -10,7 +10,7 @@ import { IntrospectionFailure } from '../src/introspection-answer.ts';
 import type { StreamListener } from '../src/introspection-endpoint.ts';
 import { createRememberedCallers } from '../src/remembered-callers.ts';
 import type { FailureReason, Identified, Introspector } from '../src/resource-server.ts';
-import { API, answering, bearer, introspectorOf, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
+import { API, bearer, cachedCaller, introspectorOf, type StandIn, startService, TOKEN } from './stand-in.ts';
 
 const [ADA, BOB, CARL] = [`${TOKEN}ada`, `${TOKEN}bob`, `${TOKEN}carl`];
 /** In other letters, with a blank and a parameter, which is all the same. */
@@ -31,18 +31,13 @@ describe('the stream of changes of an API', () => {
   let failures: FailureReason[];
 
   before(async () => {
-    service = await startStandIn(async (answer, form, asked) => {
-      if (asked.method === 'GET') {
-        streams.push(answer);
-        positions.push(asked.headers['last-event-id']);
-        return begin(answer);
-      }
-      const token = new URLSearchParams(form).get('token') ?? '';
-      const name = token.slice(TOKEN.length);
-      const caller = { token_type: 'Bearer', client_id: 'gate_ci_a', sub: `acc_${name}` };
-      const active = !revoked.has(token);
-      const body = { ...caller, iss: service.origin, organizations: [], active };
-      return answering(body)(answer, form, asked);
+    const person = { token_type: 'Bearer', client_id: 'gate_ci_a', organizations: [] };
+    const answerOf = (token: string) =>
+      revoked.has(token) ? undefined : { ...person, sub: `acc_${token.slice(TOKEN.length)}` };
+    service = await startService(answerOf, (stream, _form, asked) => {
+      streams.push(stream);
+      positions.push(asked.headers['last-event-id']);
+      return begin(stream);
     });
   });
   const { now } = performance;
@@ -73,16 +68,8 @@ describe('the stream of changes of an API', () => {
   const streamCount = (count: number) => eventually(() => expect(streams).to.have.length.of.at.least(count));
 
   /** Caches the caller of this token. @returns the signal of the caller */
-  async function remember(token: string): Promise<AbortSignal> {
-    let found: Identified | undefined;
-    await eventually(async () => {
-      time.advance(6);
-      await identify(token);
-      found = await identify(token);
-      expect(found.decidedBy).to.equal('memory');
-    });
-    return found?.caller?.signal as AbortSignal;
-  }
+  const remember = async (token: string) =>
+    (await cachedCaller(api, token, () => time.advance(6))).signal as AbortSignal;
   async function expectAsked(token: string): Promise<void> {
     for (const _ of [1, 2]) {
       time.advance(6);
@@ -155,20 +142,27 @@ describe('the stream of changes of an API', () => {
     }
   });
 
-  it('a stream that claims to repeat missed changes, although the API did not request that, evicts all callers', async () => {
-    open();
-    await remember(ADA);
-    await reopen('', ': heartbeat-ms=250 repeated\n\n');
-    expect(positions).to.deep.equal([undefined, undefined]);
-    expect((await identify(ADA)).decidedBy).to.equal('service');
-  });
-
-  for (const comment of [': heartbeat-ms=250 repeated x', ': x: heartbeat-ms=250 repeated']) {
-    it(`a stream comment that contains a known comment and more text is ignored: "${comment}"`, async () => {
+  const POSITIONS = ': at=s-1\n\n: at=s-2 x\n\n: x: at=s-3\n\n';
+  for (const [what, position, comment, from] of [
+    [
+      'that claims to repeat missed changes, which the API did not request,',
+      '',
+      ': heartbeat-ms=250 repeated',
+      undefined,
+    ],
+    [
+      'whose comment about repeated changes has more text at its end',
+      POSITIONS,
+      ': heartbeat-ms=250 repeated x',
+      's-1',
+    ],
+    ['whose comment about repeated changes has text before it', POSITIONS, ': x: heartbeat-ms=250 repeated', 's-1'],
+  ] as const) {
+    it(`a next stream ${what} evicts all callers`, async () => {
       open();
       await remember(ADA);
-      await reopen(': at=s-1\n\n: at=s-2 x\n\n: x: at=s-3\n\n', `${comment}\n\n`);
-      expect(positions).to.deep.equal([undefined, 's-1']);
+      await reopen(position, `${comment}\n\n`);
+      expect(positions).to.deep.equal([undefined, from]);
       expect((await identify(ADA)).decidedBy).to.equal('service');
     });
   }

@@ -1,19 +1,17 @@
 /** The cache of an API while the node of its stream shuts down, or receives no changes. For faults see `ends.slow.ts`. */
 import { once } from 'node:events';
-import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { tokensOf } from '../../../test/provider/partner-tokens.ts';
 import { startTcpProxy, type TcpProxy } from '../../../test/storage/tcp-proxy.ts';
 import { eventually } from '../../../test/support/eventually.ts';
-import { basic, refresh, revokeCurrent, type TestClient } from '../../../test/support/oauth.ts';
+import { clientCredentials, introspect, refresh, revokeCurrent } from '../../../test/support/oauth.ts';
 import { createOpened } from '../../../test/support/opened.ts';
 import { describeOn, postgresServer, redisServer } from '../../../test/support/requirements.ts';
 import { addTestClient } from '../../../test/support/seed.ts';
 import { startSeeded } from '../../../test/support/seeded.ts';
 import { startsOn, type TestService } from '../../../test/support/service.ts';
 import type { Introspector } from '../src/resource-server.ts';
-import { bearer, introspectorOf, passOnTo, startStandIn } from './stand-in.ts';
+import { bearer, cachedCaller, introspectorOf, passOnTo, startStandIn } from './stand-in.ts';
 
 describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', () => {
   const on = startSeeded();
@@ -42,15 +40,10 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
   }
   async function rememberedToken(): Promise<string> {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
-    await remember(accessToken);
-    return accessToken;
-  }
-  async function remember(accessToken: string): Promise<void> {
-    await eventually(async () => {
+    await cachedCaller(api, accessToken, () => {
       ahead += 6_000;
-      await decidedBy(accessToken);
-      expect(await decidedBy(accessToken)).to.equal('memory');
     });
+    return accessToken;
   }
   const proxyTo = (port: number): Promise<TcpProxy> => opened.add(startTcpProxy(port), (proxy) => proxy.close());
   /** Another node of the same issuer. */
@@ -103,27 +96,16 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
   });
 
   it('a node that missed the renewal of a client gives a thief no token that works elsewhere or after it is notified', async () => {
-    const deaf = await startNode();
-    const issuer = `http://127.0.0.1:${deaf.settings.server.port}`;
+    const { issuer } = await start({ sharing: on.service });
     const client = await addTestClient(on.service, 'Robbed Planner');
     const robot = await addTestClient(on.service, 'Robbed Robot', { kind: 'machine' });
     const tokens = await on.partner.tokens(client);
-    const host = { host: new URL(on.issuer).host };
-    const ask = async (path: string, by: TestClient, form: Record<string, string>) => {
-      const headers = { ...host, authorization: basic(by), 'content-type': 'application/x-www-form-urlencoded' };
-      const body = new URLSearchParams(form).toString();
-      const asked = request(issuer + path, { method: 'POST', headers });
-      asked.end(body);
-      const [answer] = await once(asked, 'response');
-      return { status: answer.statusCode, body: JSON.parse((await text(answer)) || '{}') };
-    };
-    const machineToken = () => ask('/oauth/token', robot, { grant_type: 'client_credentials' });
-    const refreshed = (token: string) =>
-      ask('/oauth/token', client, { grant_type: 'refresh_token', refresh_token: token });
+    const machineToken = () => clientCredentials(issuer, robot);
+    const refreshed = (token: string) => refresh(issuer, client, token);
     const isActiveAtDeaf = async (token: string) =>
-      (await ask('/oauth/introspect', on.clients.resourceServer, { token })).body.active;
+      (await introspect(issuer, on.clients.resourceServer, token)).body.active;
     expect((await machineToken()).status, 'the node remembers the client').to.equal(200);
-    const mine = (await refreshed(tokens.refreshToken)).body;
+    const mine = tokensOf(await refreshed(tokens.refreshToken));
 
     const stolen: string[] = [];
     let lifted = '';
@@ -137,14 +119,13 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
     try {
       const renewed = { ...client, secret: (await on.service.clients.renew(client.id)).secret };
       await on.service.clients.renew(robot.id);
-      const thief = await refreshed(mine.refresh_token);
-      const ofRobot = await machineToken();
+      const [thief, ofRobot] = [await refreshed(mine.refreshToken), await machineToken()];
       expect([thief.status, ofRobot.status], 'the node has heard nothing').to.deep.equal([200, 200]);
-      stolen.push(thief.body.access_token, ofRobot.body.access_token);
+      stolen.push(tokensOf(thief).accessToken, tokensOf(ofRobot).accessToken);
       for (const token of stolen) expect(await on.partner.isActive(token)).to.equal(false);
       // The partner continues on a node that has heard, with the token that it has.
-      lifted = tokensOf(await refresh(on.issuer, renewed, mine.refresh_token)).accessToken;
-      expect((await refreshed(thief.body.refresh_token)).status).to.equal(400);
+      lifted = tokensOf(await refresh(on.issuer, renewed, mine.refreshToken)).accessToken;
+      expect((await refreshed(tokensOf(thief).refreshToken)).status).to.equal(400);
     } finally {
       await listen('ENABLE');
     }
@@ -154,7 +135,7 @@ describeOn([postgresServer, redisServer], 'an API with a cache, and two nodes', 
     await eventually(async () => {
       for (const token of stolen) expect(await isActiveAtDeaf(token)).to.equal(false);
       expect((await machineToken()).status).to.equal(401);
-      expect((await refreshed(mine.refresh_token)).status).to.equal(401);
+      expect((await refreshed(mine.refreshToken)).status).to.equal(401);
     });
     expect(await isActiveAtDeaf(lifted)).to.equal(true);
   });

@@ -22,7 +22,7 @@ import {
 } from '../src/resource-server.ts';
 import { writeGuideTo } from './guide.ts';
 import { SERVERS as GRAPHQL_SERVERS } from './servers.ts';
-import { API, answering, bearer, introspectorOf, listen, type StandIn, startStandIn, TOKEN } from './stand-in.ts';
+import { API, bearer, introspectorOf, listen, type StandIn, startService, TOKEN } from './stand-in.ts';
 
 /** Without types of its own in this repository. */
 const require = createRequire(import.meta.url);
@@ -76,14 +76,10 @@ describe('a CORS preflight', () => {
   let introspector: Introspector;
 
   before(async () => {
-    service = await startStandIn((answer, form, asked) => {
-      const active = new URLSearchParams(form).get('token') === TOKEN;
-      const person = { token_type: 'Bearer', client_id: 'gate_ci_a', sub: 'acc_a' };
-      const warehouses = [{ id: 'wh_a', name: 'Rotterdam', rights: ['read'] }];
-      const organizations = [{ id: 'org_a', name: 'A', role: 'member', warehouses }];
-      const body = { ...person, iss: service.origin, organizations, active };
-      return answering(body)(answer, form, asked);
-    });
+    const warehouses = [{ id: 'wh_a', name: 'Rotterdam', rights: ['read'] }];
+    const organizations = [{ id: 'org_a', name: 'A', role: 'member', warehouses }];
+    const person = { token_type: 'Bearer', client_id: 'gate_ci_a', sub: 'acc_a', organizations };
+    service = await startService((token) => (token === TOKEN ? person : undefined));
     introspector = introspectorOf(API, { issuer: service.origin });
   });
 

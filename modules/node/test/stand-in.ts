@@ -1,9 +1,16 @@
 /** A listener in place of the service, which counts requests and sends the answers of a test. */
 import { createServer, type IncomingMessage, type RequestListener, request, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { expect } from 'chai';
 import { atEndOfFile } from '../../../test/support/end-of-run.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 import type { TestClient } from '../../../test/support/oauth.ts';
-import { createIntrospector, type Introspector, type IntrospectorOptions } from '../src/resource-server.ts';
+import {
+  type Caller,
+  createIntrospector,
+  type Introspector,
+  type IntrospectorOptions,
+} from '../src/resource-server.ts';
 
 /** The token that tests send to a stand-in. */
 export const TOKEN = `gate_at_${'a'.repeat(43)}`;
@@ -23,6 +30,16 @@ export function introspectorOf(
 }
 
 export const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+
+/** Identifies until the answer is cached. @param pass lets the seconds pass in which no answer is cached */
+export const cachedCaller = (api: Introspector, token: string, pass: () => void): Promise<Caller> =>
+  eventually(async () => {
+    pass();
+    await api.identify(bearer(token));
+    const { caller, decidedBy } = await api.identify(bearer(token));
+    expect(decidedBy).to.equal('memory');
+    return caller as Caller;
+  });
 
 export interface StandIn {
   readonly origin: string;
@@ -54,6 +71,24 @@ export async function startStandIn(respond: Respond): Promise<StandIn> {
       return sockets.size;
     },
   };
+}
+
+/**
+ * Starts a stand-in that answers introspections like the service.
+ *
+ * @param answerOf returns members of the answer, or undefined for an inactive token
+ * @param onStream responds to a request for the change stream
+ */
+export async function startService(
+  answerOf: (token: string) => object | undefined,
+  onStream: Respond = (answer) => answer.end(),
+): Promise<StandIn> {
+  const service = await startStandIn((answer, form, asked) => {
+    if (asked.method === 'GET') return onStream(answer, form, asked);
+    const found = answerOf(new URLSearchParams(form).get('token') ?? '');
+    return answering({ active: found !== undefined, iss: service.origin, ...found })(answer, form, asked);
+  });
+  return service;
 }
 
 /** Starts a server, which is closed after the file. @param sockets receives its connections. */

@@ -12,6 +12,7 @@ import { revokeCurrent } from '../../../test/support/oauth.ts';
 import { startSeeded } from '../../../test/support/seeded.ts';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.ts';
 import { writeGuideTo } from './guide.ts';
+import { cachedCaller } from './stand-in.ts';
 
 const query = 'subscription { stockChanged }';
 
@@ -58,20 +59,11 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
   });
 
   /** Returns the token of a caller that the API has cached. */
-  async function cachedCaller(): Promise<{ token: string; authorization: string }> {
+  async function userWithToken(): Promise<{ token: string; authorization: string }> {
     const { accessToken: token } = await on.partner.tokens(on.clients.confidential);
-    const authorization = `Bearer ${token}`;
-    await eventually(async () => {
-      // Advance the clock: answers from just after a change are not cached, because another node
-      // may not know of it yet.
-      on.clock.advance(6);
-      const headers = { authorization };
-      await guide.introspector.identify({ headers });
-      const { caller, decidedBy } = await guide.introspector.identify({ headers });
-      expect(decidedBy).to.equal('memory');
-      expect(caller?.signal?.aborted).to.equal(false);
-    });
-    return { token, authorization };
+    const { signal } = await cachedCaller(guide.introspector, token, () => on.clock.advance(6));
+    expect(signal?.aborted).to.equal(false);
+    return { token, authorization: `Bearer ${token}` };
   }
 
   /** Starts the guide's server with this name, unless it already runs. @returns its URL */
@@ -102,7 +94,7 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
 
   it('a GraphQL subscription ends when the user limits the client to another organization', async () => {
     const url = await urlOf('sse');
-    const { authorization } = await cachedCaller();
+    const { authorization } = await userWithToken();
     const { end } = await subscribe(overEvents(url, authorization));
     const ids = { accountId: on.seeded.person.accountId, clientId: on.clients.confidential.id };
     const limit = { ...NO_LIMIT, places: [on.seeded.elsewhere.id] };
@@ -116,7 +108,7 @@ describe('a GraphQL subscription ends when its caller loses access', () => {
   for (const [name, over] of Object.entries(CLIENTS)) {
     it(`a GraphQL subscription of the example ${name}.mjs ends when its caller loses access`, async () => {
       const url = await urlOf(name);
-      const { token, authorization } = await cachedCaller();
+      const { token, authorization } = await userWithToken();
       const { end } = await subscribe(over(url, authorization));
       expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
       if (name === 'ws') expect(await end).to.include({ code: 4403 });
