@@ -18,37 +18,23 @@ const ACTIVE = {
   organizations: [],
 };
 
-interface Outcome {
-  readonly status: number;
-  readonly headers: object;
-  readonly body: string;
-  readonly failures: readonly IntrospectionFailure[];
-}
-
-/** Identifies once. @returns the answer for the caller, and the failures for the API's operator */
-async function identify(options: Partial<IntrospectorOptions>): Promise<Outcome> {
+/** Identifies once. @returns the refusal for the caller, and the failures for the API's operator */
+async function identify(options: Partial<IntrospectorOptions>) {
   const failures: IntrospectionFailure[] = [];
   const onFailure = (failure: IntrospectionFailure): void => void failures.push(failure);
   const introspector = introspectorOf(API, { issuer: ISSUER, onFailure, ...options });
   const { refusal } = await introspector.identify(bearer(TOKEN));
-  if (!refusal) return { status: 200, headers: {}, body: '', failures };
-  return { status: refusal.status, headers: refusal.headers, body: refusal.body, failures };
+  return { refusal, failures };
 }
 
-/** Identifies once at a stand-in that responds with `respond`. */
-async function identifyAt(respond: Respond, options: Partial<IntrospectorOptions> = {}) {
-  const { introspectionEndpoint } = await startStandIn(respond);
-  return identify({ introspectionEndpoint, ...options });
-}
-
-function expectClosed(answer: Outcome, reason: FailureReason, retryAfter = '2'): void {
-  expect(answer.status).to.equal(503);
-  expect(answer.headers).to.include({ 'Retry-After': retryAfter });
-  expect(answer.failures.map((failure) => failure.reason)).to.deep.equal([reason]);
+function expectClosed({ refusal, failures }: Awaited<ReturnType<typeof identify>>, reason: FailureReason): void {
+  expect(refusal?.status).to.equal(503);
+  expect(refusal?.headers).to.include({ 'Retry-After': '2' });
+  expect(failures.map((failure) => failure.reason)).to.deep.equal([reason]);
   // The answer contains no reason, and neither answer nor failures contain the token or the secret.
-  expect(answer.body).to.not.include(answer.failures[0]?.message);
-  const reported = answer.failures.map(({ message, stack, cause }) => [message, stack, cause]);
-  expect(JSON.stringify([reported, answer.body])).to.not.match(/gate_(at|cs)_/);
+  expect(refusal?.body).to.not.include(failures[0]?.message);
+  const reported = failures.map(({ message, stack, cause }) => [message, stack, cause]);
+  expect(JSON.stringify([reported, refusal?.body])).to.not.match(/gate_(at|cs)_/);
 }
 
 describe('an API fails closed', () => {
@@ -70,7 +56,8 @@ describe('an API fails closed', () => {
   /** Defines a test in which the operator of the API reads this as the cause. */
   const closes = (title: string, reason: FailureReason, cause: string, respond: Respond, timeoutMs = 20_000) =>
     it(`an API refuses callers when ${title}`, async () => {
-      const answer = await identifyAt(respond, { timeoutMs });
+      const { introspectionEndpoint } = await startStandIn(respond);
+      const answer = await identify({ introspectionEndpoint, timeoutMs });
       expectClosed(answer, reason);
       expect(answer.failures[0]?.message).to.match(new RegExp(`${cause}$`));
     });
@@ -167,43 +154,42 @@ describe('an API fails closed', () => {
     }
   });
 
-  it('an API without onFailure prints the reason on standard error at most once a second', async () => {
-    const printed: unknown[] = [];
+  describe('standard error', () => {
     const { error } = console;
     const { now } = performance;
-    console.error = (...texts) => printed.push(...texts);
-    // Stop the clock, so that the three calls happen within one second.
-    performance.now = () => 0;
-    try {
-      const issuer = `http://127.0.0.1:${await freePort()}`;
-      const introspector = introspectorOf(API, { issuer });
-      for (const _ of [1, 2, 3]) await introspector.identify(bearer(TOKEN));
-      expect(printed).to.have.lengthOf(1);
-      performance.now = () => 1_000;
-      await introspector.identify(bearer(TOKEN));
-    } finally {
+    let printed: unknown[];
+    beforeEach(() => {
+      printed = [];
+      console.error = (...texts) => printed.push(...texts);
+    });
+    afterEach(() => {
       console.error = error;
       performance.now = now;
-    }
-    expect(printed).to.have.lengthOf(2);
-    expect(printed[0]).to.match(/^http:.*\/oauth\/introspect cannot be reached: ECONNREFUSED$/);
-  });
+    });
 
-  it('an API refuses callers even when its onFailure throws', async () => {
-    const printed: unknown[] = [];
-    const { error } = console;
-    console.error = (...texts) => printed.push(...texts);
-    try {
-      const { introspectionEndpoint } = await startStandIn((answer) => answer.writeHead(500).end());
+    it('an API without onFailure prints the reason on standard error at most once a second', async () => {
+      const introspector = introspectorOf(API, { issuer: `http://127.0.0.1:${await freePort()}` });
+      // Stop the clock, so that the three calls happen within one second.
+      for (const [time, calls, lines] of [
+        [0, 3, 1],
+        [1_000, 1, 2],
+      ] as const) {
+        performance.now = () => time;
+        for (let call = 0; call < calls; call += 1) await introspector.identify(bearer(TOKEN));
+        expect(printed).to.have.lengthOf(lines);
+      }
+      expect(printed[0]).to.match(/^http:.*\/oauth\/introspect cannot be reached: ECONNREFUSED$/);
+    });
+
+    it('an API refuses callers even when its onFailure throws', async () => {
       const onFailure = () => {
         throw new Error('the log is full');
       };
+      const { introspectionEndpoint } = await startStandIn((answer) => answer.writeHead(500).end());
       const api = introspectorOf(API, { issuer: ISSUER, introspectionEndpoint, onFailure });
       expect((await api.identify(bearer(TOKEN))).refusal?.status).to.equal(503);
-    } finally {
-      console.error = error;
-    }
-    expect(String(printed)).to.equal('onFailure threw,Error: the log is full');
+      expect(String(printed)).to.equal('onFailure threw,Error: the log is full');
+    });
   });
 
   const create = (options: Partial<IntrospectorOptions>) =>
