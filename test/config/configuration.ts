@@ -21,6 +21,12 @@ export function fileWith(content: string, name = 'settings.yaml'): string {
   return file;
 }
 
+/** Returns the text of a settings file that sets only this setting, to a value in YAML. */
+export function yamlWith(name: string, value: string): string {
+  const [heading, key] = name.split('.');
+  return key === undefined ? `${heading}: ${value}` : `${heading}: { ${key}: ${value} }`;
+}
+
 /** Returns the settings that a service would start with, without its secrets. */
 export function checkSettings(options: LoadOptions): SettingsWithoutSecrets {
   const { secrets: _, ...settings } = inspectSettings(options).settings;
