@@ -332,20 +332,6 @@ describe('if a password is not enough', () => {
       expect(open).to.have.members(ALLOWED);
     });
 
-    it('a password session cannot link a provider, even if the link was already started', async () => {
-      const traveller = on.traveller();
-      await traveller.signIn(owner);
-      const there = await traveller.submit(await traveller.get('/profile/security'), { link_with: 'platform' });
-      const passkey = await givePasskey();
-      endGrace();
-      on.upstream.account = { sub: `olga-at-the-platform ${owner.accountId}` };
-      expect((await traveller.travel(there)).status).to.equal(403);
-      const own = browser();
-      await signInWith(own, passkey);
-      expect((await own.get('/profile/security')).html).to.include('value="platform"');
-      expect(await on.service.identities.listOf(owner.accountId)).to.deep.equal([]);
-    });
-
     it('requests of a password session fail while the grace period cannot be read; a passkey session needs no query', async () => {
       const other = await signedIn();
       await addPasskey(on.service.issuer, other);

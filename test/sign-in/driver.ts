@@ -212,8 +212,9 @@ export function driver(start: Start) {
         actor.passkey = passkey;
         return send();
       }
-      case 'add passkey at the end of the grace period': {
-        const { send } = await readyToAdd(actor);
+      case 'add passkey at the end of the grace period':
+      case 'link strong at the end of the grace period': {
+        const { send } = await (verb.startsWith('add') ? readyToAdd(actor) : readyToLink(actor, 'strong'));
         await act(actor, 'end of the grace period');
         return send();
       }

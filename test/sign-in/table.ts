@@ -21,8 +21,8 @@ export type Event =
   | `${Method} for a client`
   | `confirm by ${Method}`
   | 'add passkey'
-  /** The page and the options are fetched before. */
-  | 'add passkey at the end of the grace period'
+  /** The page and the options are fetched before, or the user comes back from the provider then. */
+  | `${'add passkey' | 'link strong'} at the end of the grace period`
   | `link ${'strong' | 'weak'}`
   | `remove passkey${'' | ' in another browser'}`
   | `sign out ${'here' | 'elsewhere' | 'everywhere' | 'everywhere in another browser'}`
@@ -165,6 +165,7 @@ const TABLE: readonly Columns[] = [
   [13, 'now', [], 'password', ['ten minutes', 'confirm by password', 'add passkey'], 'free', { methods: 1 }],
   [14, 'soon', ['passkey'], 'password', ['add passkey at the end of the grace period'], 'must use'],
   [14, 'now', ['passkey'], 'password', ['link strong'], 'must use', { log: 'signed_in' }],
+  [14, 'soon', ['passkey'], 'password', ['link strong at the end of the grace period'], 'must use'],
   [15, 'soon', [], 'password', ['link strong'], 'free', { log: 'identity_linked', methods: 1 }],
   [15, 'never', ['passkey'], 'password', ['remove passkey'], 'free', { log: 'passkey_removed', methods: 0 }],
   [15, 'never', ['passkey'], 'password', ['remove passkey and confirm by password'], 'free', { methods: 0 }],
