@@ -33,55 +33,53 @@ describe('the next user of a browser with a session at a provider', () => {
   const begin = async (person: Traveller, fields: Record<string, string> = WITH_PLATFORM): Promise<Page> =>
     person.submit(await person.get('/login'), fields);
 
-  it('after a sign-out each provider prompts the next user of the browser once', async () => {
+  /** Leads a browser to the provider that another user has used in it. @returns the redirect to the provider */
+  const WAYS: Readonly<Record<string, (person: Traveller) => Promise<Page>>> = {
+    async 'after a sign-out'(person) {
+      await on.signIn(GRACE, person);
+      await signOut(person);
+      return begin(person);
+    },
+    async 'after "Not you?" on the consent page'(person) {
+      await on.signIn(GRACE, person);
+      const consent = await person.open(authorizationUrl(on.service.issuer, on.seeded.clients.confidential));
+      const page = await person.follow(await person.submit(consent, { decision: 'switch-account' }));
+      return person.submit(page, WITH_PLATFORM);
+    },
+    async 'after a sign-in with an unknown account'(person) {
+      const refused = await on.signIn({ ...OSCAR, sub: 'n', email: 'n@example.test' }, person);
+      expect(refused.html).to.include(said('upstream.unknown-heading'));
+      const [, again = ''] = /href="(\/login\?[^"]+)"/.exec(refused.html) ?? [];
+      return person.submit(await person.get(again.replaceAll('&amp;', '&')), WITH_PLATFORM);
+    },
+    async 'even if another tab started its sign-in before the sign-out'(person) {
+      const inAnotherTab = await person.get('/login');
+      await on.signIn(GRACE, person);
+      const callback = await person.untilCallback(await person.submit(inAnotherTab, WITH_PLATFORM));
+      await signOut(person);
+      return person.get(callback);
+    },
+  };
+  for (const [when, arrive] of Object.entries(WAYS)) {
+    it(`the provider prompts the next user of the browser ${when}`, async () => {
+      const person = on.traveller();
+      const there = await arrive(person);
+      expect(promptOf(there)).to.equal('login');
+      on.upstream.account = OSCAR;
+      expect((await person.travel(there)).html)
+        .to.include('Oscar Other')
+        .and.not.include('Grace Person');
+    });
+  }
+
+  it('after a sign-out each provider prompts the next user once, with prompt=select_account if it supports this', async () => {
     const person = await signedIn();
     await signOut(person);
     on.upstream.account = OSCAR;
-    const there = await begin(person);
-    expect(promptOf(there)).to.equal('login');
-    expect((await person.travel(there)).html).to.include('Oscar Other');
-    // The other provider has not asked since the sign-out, and supports `prompt=select_account`.
+    await person.travel(await begin(person));
     await on.service.accounts.endSessions(on.seeded.other.accountId);
     expect(promptOf(await begin(person))).to.equal(null);
-    on.second.account = { ...OSCAR, sub: 'oscar-at-the-partner' };
     expect(promptOf(await begin(person, PARTNER))).to.equal('select_account');
-  });
-
-  it('after "Not you?" on the consent page the provider prompts the next user', async () => {
-    const person = await signedIn();
-    const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
-    const consent = await person.follow(await person.get(url));
-    const page = await person.follow(await person.submit(consent, { decision: 'switch-account' }));
-    on.upstream.account = OSCAR;
-    const there = await person.submit(page, WITH_PLATFORM);
-    expect(promptOf(there)).to.equal('login');
-    const again = await person.travel(there);
-    expect(again.html).to.include('Oscar Other').and.not.include('Grace Person');
-    expect(isConsent(again)).to.equal(true);
-  });
-
-  it('after a sign-in with an unknown account, the provider prompts for a login at the next attempt', async () => {
-    const person = on.traveller();
-    const refused = await on.signIn({ ...OSCAR, sub: 'n', email: 'n@example.test' }, person);
-    expect(refused.html).to.include(said('upstream.unknown-heading'));
-    const [, again = ''] = /href="(\/login\?[^"]+)"/.exec(refused.html) ?? [];
-    on.upstream.account = GRACE;
-    const page = await person.get(again.replaceAll('&amp;', '&'));
-    const there = await person.submit(page, WITH_PLATFORM);
-    expect(promptOf(there)).to.equal('login');
-    expect((await person.travel(there)).html).to.include('Grace Person');
-  });
-
-  it('the provider prompts the next user even if another tab started its sign-in before the sign-out', async () => {
-    const person = on.traveller();
-    const inAnotherTab = await person.get('/login');
-    await on.signIn(GRACE, person);
-    const callback = await person.untilCallback(await person.submit(inAnotherTab, WITH_PLATFORM));
-    await signOut(person);
-    on.upstream.account = OSCAR;
-    const asked = await person.get(callback);
-    expect(promptOf(asked)).to.equal('login');
-    expect((await person.travel(asked)).html).to.include('Oscar Other');
   });
 
   it('the provider does not prompt a user in another browser; the cookie contains only provider ids', async () => {

@@ -10,10 +10,6 @@ describe('signing in with a provider', () => {
   const on = startWithUpstream({ hasSecond: true });
 
   const identities = (accountId: string) => on.service.identities.listOf(accountId);
-  const lastOf = async (accountId: string) => {
-    const [last] = await on.service.activity.of(accountId, { limit: 1 });
-    return last;
-  };
 
   it('a sign-in with a provider uses PKCE, state and nonce, and returns to the requested page', async () => {
     on.upstream.account = GRACE;
@@ -34,11 +30,8 @@ describe('signing in with a provider', () => {
     const arrived = await person.travel(there);
     expect(arrived.url.pathname, arrived.html).to.equal('/profile/api-keys');
     expect(arrived.html).to.include('Grace Person');
-    const { accountId } = on.seeded.person;
-    expect((await lastOf(accountId))?.details).to.deep.include({
-      method: 'upstream',
-      provider: 'platform',
-    });
+    const [last] = await on.service.activity.of(on.seeded.person.accountId, { limit: 1 });
+    expect(last?.details).to.deep.include({ method: 'upstream', provider: 'platform' });
   });
 
   it('the first sign-in links the account by its verified email; later ones use only the link', async () => {
