@@ -84,14 +84,6 @@ describe('links to set a password', () => {
     expect(hashes).to.equal(1);
   });
 
-  it('the token of a password link is stored only as a hash', async () => {
-    const token = await make();
-    const [row] = await database.query('SELECT * FROM password_links');
-    expect(row).to.include({ account_id: account.id });
-    const log = await database.query('SELECT * FROM activity');
-    expect(JSON.stringify([row, log])).not.to.include(token);
-  });
-
   it('the links of a suspended account are invalid, and stay invalid after it is resumed', async () => {
     const before = await make();
     await accounts.suspend(account.id);
@@ -143,14 +135,6 @@ describe('links to set a password', () => {
     expect(await links.find(token)).to.include({ purpose: 'confirmed' });
     now += 1;
     expect(await links.find(token)).to.equal(undefined);
-  });
-
-  it('a malformed token finds no password link and causes no error', async () => {
-    const token = await make();
-    for (const other of ['', token.slice(1), `${token}x`, `${token}\0`, 'x'.repeat(43)]) {
-      expect(await links.find(other), other).to.equal(undefined);
-      expect(await changes.useLink(other, { origin, password: PASSWORD }), other).to.equal(undefined);
-    }
   });
 
   it('each change of the password ends every session and is logged', async () => {

@@ -40,16 +40,6 @@ describe('the registries of accounts and organizations', () => {
     }
   });
 
-  it('a password is checked before it is stored, and only its hash is stored', async () => {
-    const person = { email: 'pw@demo.test', name: 'Petra' };
-    const short = accounts.add({ ...person, password: 'short' });
-    expect(await refusalOf(short)).to.equal('password_refused');
-    const added = await accounts.add({ ...person, password: 'correct horse battery' });
-    expect(added.hasPassword).to.equal(true);
-    const stored = await database.query('SELECT * FROM accounts');
-    expect(JSON.stringify(stored)).to.not.include('correct horse');
-  });
-
   it('a change of an account is visible at once, before the change feed announces it', async () => {
     const registry = createAccounts({ database, changes: liveAndSilent, clock });
     const { id } = await registry.add({ email: 'live@demo.test', name: 'Livia' });

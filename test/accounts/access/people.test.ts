@@ -4,11 +4,8 @@ import { createAccess } from '../../../src/accounts/access/access.ts';
 import { createPeople, type People } from '../../../src/accounts/access/people.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createOrganizations } from '../../../src/changes/organizations.ts';
-import { createClientRegistry } from '../../../src/clients/client-registry.ts';
 import { listenForChanges, silentChangeFeed } from '../../../src/storage/change-feed.ts';
 import { openDatabase } from '../../../src/storage/database.ts';
-import type { Database } from '../../../src/storage/queries.ts';
-import { machine } from '../../clients/drafts.ts';
 import { startTcpProxy, type TcpProxy } from '../../storage/tcp-proxy.ts';
 import { createAccounts } from '../../support/accounts.ts';
 import { testDatabase } from '../../support/databases.ts';
@@ -164,57 +161,34 @@ describeOn([postgresServer], 'users cached by a node', () => {
   });
 });
 
-/** Adds organization "Nord" with two warehouses, "Empty" with none, an account and a client. */
-async function setUp(database: Database) {
-  const parts = { database, changes: silentChangeFeed, clock: systemClock };
-  const organizations = createOrganizations(parts);
-  const nord = await organizations.add({ name: 'Nord' });
-  const empty = await organizations.add({ name: 'Empty' });
-  const organizationId = nord.id;
-  const hall10 = await organizations.addWarehouse({ organizationId, name: 'Hall 10' });
-  const hall2 = await organizations.addWarehouse({ organizationId, name: 'Hall 2' });
-  const ada = await createAccounts(parts).add({ email: 'ada@demo.test', name: 'Ada' });
-  const { client } = await createClientRegistry(parts).add(machine);
-  return {
-    organizations,
-    nord: { id: nord.id, name: 'Nord' },
-    empty: { id: empty.id, name: 'Empty' },
-    hall2: { id: hall2.id, name: 'Hall 2' },
-    hall10: { id: hall10.id, name: 'Hall 10' },
-    ada: { accountId: ada.id },
-    machine: { clientId: client.id },
-  };
-}
-
 describe('access', () => {
   const database = testDatabase();
-  const access = createAccess({ database, changes: silentChangeFeed, clock: systemClock });
-  const memberships = createMemberships({ database });
-  let place: Awaited<ReturnType<typeof setUp>>;
-
-  beforeEach(async () => {
-    await database.query('TRUNCATE accounts, clients, organizations CASCADE');
-    place = await setUp(database);
-  });
+  const parts = { database, changes: silentChangeFeed, clock: systemClock };
 
   it('an owner and an admin have all rights in every warehouse, listed by name', async () => {
-    const { organizations, ada, nord, empty, hall2, hall10 } = place;
+    const [organizations, memberships] = [createOrganizations(parts), createMemberships(parts)];
+    const ada = { accountId: (await createAccounts(parts).add({ email: 'ada@demo.test', name: 'Ada' })).id };
+    const { id: organizationId } = await organizations.add({ name: 'Nord' });
+    const { id: emptyId } = await organizations.add({ name: 'Empty' });
+    const { id: hall10 } = await organizations.addWarehouse({ organizationId, name: 'Hall 10' });
+    const { id: hall2 } = await organizations.addWarehouse({ organizationId, name: 'Hall 2' });
     const rights = ['read', 'write', 'manage'];
-    await memberships.setRole(ada, nord.id, 'admin');
-    await memberships.setRights(ada, hall10.id, ['read']);
-    await memberships.setRole(ada, empty.id, 'owner');
-    expect(await access.accessOf(ada)).to.deep.equal([
-      { ...empty, role: 'owner', warehouses: [] },
+    await memberships.setRole(ada, organizationId, 'admin');
+    await memberships.setRights(ada, hall10, ['read']);
+    await memberships.setRole(ada, emptyId, 'owner');
+    expect(await createAccess(parts).accessOf(ada)).to.deep.equal([
+      { id: emptyId, name: 'Empty', role: 'owner', warehouses: [] },
       {
-        ...nord,
+        id: organizationId,
+        name: 'Nord',
         role: 'admin',
         warehouses: [
-          { ...hall2, rights },
-          { ...hall10, rights },
+          { id: hall2, name: 'Hall 2', rights },
+          { id: hall10, name: 'Hall 10', rights },
         ],
       },
     ]);
-    const { items } = await organizations.listWarehouses({}, nord.id);
+    const { items } = await organizations.listWarehouses({}, organizationId);
     expect(
       items.map(({ name }) => name),
       'listed by the database',
