@@ -38,6 +38,11 @@ describe('mail about problems of a client', () => {
   const to = ({ email }: SeededPerson) =>
     mail.received.filter((one) => one.to.includes(email) && !one.raw.includes('new sign-in'));
 
+  /** Adds a client and its owner. */
+  async function addOwned() {
+    const owner = await addOwner(on.service);
+    return { owner, client: await addClient(on.service, 'Stock Sync', owner) };
+  }
   /** Has a mail sent to another owner, before which all earlier mails were sent. */
   async function settled(): Promise<void> {
     await written(on.service);
@@ -76,8 +81,7 @@ describe('mail about problems of a client', () => {
   });
 
   it('a mail that could not be sent does not count as the mail of the day: the next one names all problems', async () => {
-    const owner = await addOwner(on.service);
-    const client = await addClient(on.service, 'Stock Sync', owner);
+    const { owner, client } = await addOwned();
     mail.refused.add(owner.email);
     await failAuthenticated(on.service, client);
     await settled();
@@ -92,8 +96,7 @@ describe('mail about problems of a client', () => {
   });
 
   it('another mail is sent only for an error that has no open problem yet', async () => {
-    const owner = await addOwner(on.service);
-    const client = await addClient(on.service, 'Stock Sync', owner);
+    const { owner, client } = await addOwned();
     await failAuthenticated(on.service, client);
     await settled();
     on.clock.advance(2 * DAY_SECONDS);
@@ -107,8 +110,7 @@ describe('mail about problems of a client', () => {
   });
 
   it('requests that any stranger can send cause no mail, and do not use up the mail of the day', async () => {
-    const owner = await addOwner(on.service);
-    const client = await addClient(on.service, 'Stock Sync', owner);
+    const { owner, client } = await addOwned();
     await useWrongSecret(on.service, client);
     await exchangeCode(on.issuer, { id: client.id, redirectUri: REDIRECT_URI }, NO_CODE);
     const headers = { 'content-type': 'text/plain' };
@@ -127,8 +129,7 @@ describe('mail about problems of a client', () => {
   });
 
   it('a mail about authorization requests does not prevent the mail about authenticated requests', async () => {
-    const owner = await addOwner(on.service);
-    const client = await addClient(on.service, 'Stock Sync', owner);
+    const { owner, client } = await addOwned();
     const evil = 'evil.example';
     for (const changes of [{ scope: evil }, { response_type: 'token' }, { state: undefined }]) {
       await fetch(authorizationUrl(on.issuer, client, changes), { redirect: 'manual' });
@@ -143,8 +144,7 @@ describe('mail about problems of a client', () => {
   });
 
   it('no mail is sent about problems of a single user, such as an old code', async () => {
-    const owner = await addOwner(on.service);
-    const client = await addClient(on.service, 'Stock Sync', owner);
+    const { owner, client } = await addOwned();
     await exchangeCode(on.issuer, client, NO_CODE);
     await settled();
     expect(to(owner)).to.deep.equal([]);

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createPerson, type Fields, type Page, type Person } from '../support/person.ts';
-import { addTestClient, apiKeyOf, passwordLink } from '../support/seed.ts';
+import { addTestClient, apiKeyOf } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { LIST, said, textOf } from './client-owner.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './signed-in-person.ts';
@@ -286,27 +286,6 @@ describe('the forms of the profile', () => {
     expect(textOf(wrong.html)).not.to.include('email address');
     expect(wrong.html).not.to.include('not this one, no');
     expect(await keys()).to.deep.equal(before);
-  });
-
-  it('no page of the profile contains a password that the user entered', async () => {
-    const typed = 'not this one, no';
-    const { email } = on.seeded.other;
-    const link = await passwordLink(on.service, on.seeded.other);
-    const visitor = createPerson(on.issuer);
-    const short = { new_password: 'not-this-1' };
-    const security = '/profile/security/password';
-    const pages = [
-      await visitor.submit(await visitor.get('/login'), { email, password: typed }),
-      await visitor.submit(await visitor.open(link), short),
-      await person.send(security, { current_password: typed, ...short }),
-      await person.send(security, { current_password: on.seeded.person.password, ...short }),
-    ];
-    for (const { status, html, url } of pages) {
-      expect(status, url.pathname).to.be.oneOf([401, 422]);
-      expect(html)
-        .to.not.match(/not.this/)
-        .and.not.include(on.seeded.person.password);
-    }
   });
 });
 

@@ -64,19 +64,6 @@ describe('the profile', () => {
     expect(await sectionsOn('/profile/security')).to.deep.equal(all);
   });
 
-  it('every section of the profile redirects to the sign-in page and back', async () => {
-    const stranger = createPerson(on.issuer);
-    for (const section of all) {
-      const { status, location } = await stranger.get(`/profile${section}`);
-      expect(status, section).to.equal(303);
-      expect(location?.pathname).to.equal('/login');
-      const back = location?.searchParams.get('return_to') ?? '/profile';
-      expect(back).to.equal(`/profile${section}`);
-    }
-    const page = await stranger.signIn(on.seeded.person, '/profile/activity');
-    expect(page.url.pathname).to.equal('/profile/activity');
-  });
-
   it('every page names the signed-in user and has a button to sign out, or to choose another account', async () => {
     const { confidential } = on.clients;
     const request = authorizationUrl(on.issuer, confidential);

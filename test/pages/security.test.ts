@@ -180,6 +180,7 @@ describe('the security page', () => {
       expect(page.status, new_password).to.equal(422);
       expect(page.html).to.match(/id="new-problem"/);
       expect(page.html).to.match(/name="end_connections"[^>]*checked/);
+      expect(page.html).to.not.include(current_password).and.not.include('passwordpassword');
     }
     expect(await isSignedIn(person)).to.equal(true);
     expect(await canSignIn(person.password)).to.equal(true);

@@ -75,8 +75,10 @@ describe('the page of a password link', () => {
     const form = await visitor.open(path);
     expect(form.headers.get('referrer-policy')).to.equal('same-origin');
     expect(form.headers.get('cache-control')).to.equal('no-store');
-    const refused = await visitor.submit(form, { new_password: 'short' });
+    const refused = await visitor.submit(form, { new_password: 'not-this-1' });
+    expect(refused.status).to.equal(422);
     expect(refused.url.search).to.equal('');
+    expect(refused.html).to.not.include('not-this-1');
     const set = await visitor.submit(form, { new_password: NEW_PASSWORD });
     expect(String(set.location)).not.to.include(token);
     expect(on.service.logLines.join()).to.include('"/password"').and.not.include(token);

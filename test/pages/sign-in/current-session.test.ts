@@ -100,12 +100,6 @@ describe('extending the browser session', () => {
     }
   });
 
-  it('a session without requests ends', async () => {
-    on.clock.advance(IDLE);
-    expectRefused(await send(), 401, 'login_required');
-    expect(await isSignedIn()).to.equal(false);
-  });
-
   it('a renewed session lasts for the idle time, but never beyond the absolute limit', async () => {
     await signIn();
     for (let age = 0; age < ABSOLUTE - HOUR; ) {
