@@ -45,43 +45,14 @@ describeOn([postgresServer, redisServer], 'operator doctor, with a reverse proxy
     expect(exitCode).to.equal(status === 'problem' ? 1 : 0);
   };
 
-  for (const { wrong, conduct, check, message, remedy } of [
-    {
-      wrong: 'that passes on the X-Forwarded-For of the client',
-      conduct: { forwardedFor: 'pass' as const },
-      check: 'proxy_hops',
-      message: '',
-      remedy: '',
-    },
-    {
-      wrong: 'that repeats a POST',
-      conduct: { repeats: '/oauth/token' },
-      check: 'exchange',
-      message: 'already used',
-      remedy: 'must never repeat one',
-    },
-    {
-      wrong: 'with a cache that ignores Cache-Control',
-      conduct: { caches: '/login' },
-      check: 'caching',
-      message: 'the same answer (req_',
-      remedy: 'turn the cache in front off',
-    },
-    {
-      wrong: 'that drops Authorization',
-      conduct: { dropped: ['authorization'] },
-      check: 'exchange',
-      message: '',
-      remedy: 'removes the Authorization header',
-    },
-    {
-      wrong: 'that drops cookies',
-      conduct: { dropped: ['set-cookie'] },
-      check: 'authorize',
-      message: '',
-      remedy: 'make the proxy pass cookies on unchanged',
-    },
-  ]) {
+  const CACHE = 'with a cache that ignores Cache-Control';
+  for (const [wrong, conduct, check, message, remedy] of [
+    ['that passes on the X-Forwarded-For of the client', { forwardedFor: 'pass' }, 'proxy_hops', '', ''],
+    ['that repeats a POST', { repeats: '/oauth/token' }, 'exchange', 'already used', 'must never repeat one'],
+    [CACHE, { caches: '/login' }, 'caching', 'the same answer (req_', 'turn the cache in front off'],
+    ['that drops Authorization', { dropped: ['authorization'] }, 'exchange', '', 'removes the Authorization header'],
+    ['that drops cookies', { dropped: ['set-cookie'] }, 'authorize', '', 'make the proxy pass cookies on unchanged'],
+  ] as const) {
     it(`the doctor detects a proxy ${wrong}, and says what to do`, async () => {
       Object.assign(proxy.conduct, conduct);
       const examination = await examine(environment);
