@@ -33,7 +33,14 @@ describe('the code in the table of GraphQL servers, in old and new compilers', (
     installed = found.folder;
     oldest = path.join(installed, 'typescript/bin/tsc');
     const types = { '@types/ws': path.join(installed, '@types/ws') };
-    await writeRows(project, ['express', 'sse', 'ws', 'yoga'], types);
+    linkPackages(project, types);
+    await build(path.join(project, 'node_modules/gatehouse'));
+    for (const [name, row] of Object.entries(ROWS)) writeFileSync(path.join(project, fileOf(name)), programOf(row));
+    writeFileSync(path.join(project, 'schema.d.mts'), SCHEMA);
+    for (const name of ['express', 'sse', 'ws', 'yoga']) {
+      writeFileSync(path.join(project, `guide-${name}.mts`), typedProgram(`${name}.mjs`));
+    }
+    configure(project, { types: ['node'] });
   });
 
   it('the tested programs contain the code that the guide shows in its table', () => {
@@ -121,21 +128,3 @@ const SCHEMA = `
 export declare const introspector: import('gatehouse/resource-server').Introspector;
 export declare const schema: import('graphql').GraphQLSchema;
 `;
-
-/** Writes the programs of all rows, and those of the guide with these names. */
-async function writeRows(
-  project: string,
-  guide: readonly string[],
-  replaced: Readonly<Record<string, string>> = {},
-): Promise<void> {
-  linkPackages(project, replaced);
-  await build(path.join(project, 'node_modules/gatehouse'));
-  for (const [name, row] of Object.entries(ROWS)) {
-    writeFileSync(path.join(project, fileOf(name)), programOf(row));
-  }
-  writeFileSync(path.join(project, 'schema.d.mts'), SCHEMA);
-  for (const name of guide) {
-    writeFileSync(path.join(project, `guide-${name}.mts`), typedProgram(`${name}.mjs`));
-  }
-  configure(project, { types: ['node'] });
-}

@@ -23,6 +23,17 @@ export interface Row {
   readonly code: string;
 }
 
+const koa = (app: string): string => `
+import Koa from 'koa';
+const { protect } = gatehouse;
+type Caller = gatehouse.Caller;
+const app = ${app};
+app.use(protect(introspector));
+app.use((ctx) => {
+  ctx.body = { data: { subject: ctx.state.caller.subject } };
+});
+export const server = app.listen(0);`;
+
 export const ROWS: Readonly<Record<string, Row>> = {
   'graphql-http on Node': {
     guide: ['context: callerContext(introspector)'],
@@ -104,28 +115,11 @@ export const server = app.server;`,
   },
   Koa: {
     guide: ['app.use(protect(introspector))', 'ctx.state.caller', 'new Koa<{ caller: Caller }>()'],
-    code: `
-import Koa from 'koa';
-const { protect } = gatehouse;
-type Caller = gatehouse.Caller;
-const app = new Koa<{ caller: Caller }>();
-app.use(protect(introspector));
-app.use((ctx) => {
-  ctx.body = { data: { subject: ctx.state.caller.subject } };
-});
-export const server = app.listen(0);`,
+    code: koa('new Koa<{ caller: Caller }>()'),
   },
   'Koa without a type': {
     guide: ['app.use(protect(introspector))'],
-    code: `
-import Koa from 'koa';
-const { protect } = gatehouse;
-const app = new Koa();
-app.use(protect(introspector));
-app.use((ctx) => {
-  ctx.body = { data: { subject: ctx.state.caller.subject } };
-});
-export const server = app.listen(0);`,
+    code: koa('new Koa()'),
   },
   Express: {
     guide: ['app.use(protectExpress(introspector))', 'request.caller'],
