@@ -12,7 +12,7 @@ import { createOpened } from '../support/opened.ts';
 import { freePort } from '../support/programs.ts';
 import { describeOn, postgresServer, redisServer, required } from '../support/requirements.ts';
 import { apiKeyOf } from '../support/seed.ts';
-import { startSeeded } from '../support/seeded.ts';
+import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { startsOn } from '../support/service.ts';
 import { environment, MODULE, python } from './python.ts';
 
@@ -35,7 +35,12 @@ interface Api {
   end(): Promise<void>;
 }
 
-function startApi(kind: string, settings: object): Api {
+/** Starts an API that reaches the service at this port: an internal address, whose Host differs from the issuer's. */
+function startApi(kind: string, { issuer, clients }: Seeded, port: number, changes = {}): Api {
+  const { id: client_id, secret: client_secret } = clients.resourceServer;
+  const introspection_endpoint = `http://127.0.0.1:${port}/oauth/introspect`;
+  // The tests may run on a busy machine.
+  const usual = { issuer, client_id, client_secret, introspection_endpoint, timeout_seconds: 10 };
   const driver = path.join(MODULE, 'tests/driver.py');
   const child: ChildProcess = spawn(required(python), [driver, kind], {
     cwd: MODULE,
@@ -47,7 +52,7 @@ function startApi(kind: string, settings: object): Api {
   const exited = once(child, 'exit');
   const lines = createInterface(stdout)[Symbol.asyncIterator]();
   const send = (command: object) => stdin.write(`${JSON.stringify(command)}\n`);
-  send(settings);
+  send({ ...usual, ...changes });
   const ask = async (command: object): Promise<Reply> => {
     send(command);
     return JSON.parse(String((await lines.next()).value)) as Reply;
@@ -77,20 +82,8 @@ describeOn([python], 'an API in Python', () => {
     });
     afterEach(opened.closeAll);
 
-    const openApi = (changes = {}): Promise<Api> => {
-      const { id, secret } = on.clients.resourceServer;
-      const settings = {
-        issuer: on.issuer,
-        client_id: id,
-        client_secret: secret,
-        // The proxy is an internal address, whose Host differs from the issuer's.
-        introspection_endpoint: `http://127.0.0.1:${proxy.port}/oauth/introspect`,
-        // The tests may run on a busy machine.
-        timeout_seconds: 10,
-        ...changes,
-      };
-      return opened.add(Promise.resolve(startApi('sync', settings)), ({ end }) => end());
-    };
+    const openApi = (changes = {}): Promise<Api> =>
+      opened.add(Promise.resolve(startApi('sync', on, proxy.port, changes)), ({ end }) => end());
     const tokenOfPerson = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
     async function rememberedToken(): Promise<string> {
       const token = await tokenOfPerson();
@@ -163,15 +156,7 @@ describeOn([python], 'an API in Python', () => {
       const node = () => start({ sharing: on.service, timeoutFactor: 1, settings });
       const [leaving, other] = [await node(), await node()];
       const proxy = await opened.add(startTcpProxy(leaving.settings.server.port), ({ close }) => close());
-      const { id, secret } = on.clients.resourceServer;
-      const api = startApi('async', {
-        issuer: on.issuer,
-        client_id: id,
-        client_secret: secret,
-        introspection_endpoint: `http://127.0.0.1:${proxy.port}/oauth/introspect`,
-        timeout_seconds: 10,
-      });
-      await opened.add(Promise.resolve(api), ({ end }) => end());
+      const api = await opened.add(Promise.resolve(startApi('async', on, proxy.port)), ({ end }) => end());
       const { accessToken } = await on.partner.tokens(on.clients.confidential);
       await eventually(async () => {
         await api.call(accessToken);
