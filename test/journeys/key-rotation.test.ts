@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import type { Keys } from '../../src/config/environment.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
+import { granted } from '../provider/partner-tokens.ts';
 import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, isSignedIn, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
@@ -18,17 +19,12 @@ async function connect(node: TestService, { clients, person }: Seed, browser: Pe
   const client = clients.confidential;
   const redirect = await browser.authorize(authorizationUrl(node.issuer, client), person);
   const code = redirect.searchParams.get('code') ?? '';
-  const { status, body } = await exchangeCode(node.issuer, client, code);
-  expect(status).to.equal(200);
-  return String(body.refresh_token);
+  return (await granted(exchangeCode(node.issuer, client, code))).refreshToken;
 }
 
 /** Refreshes with a token that must be accepted. @returns its successor. */
-async function refreshed(node: TestService, client: TestClient, token: string): Promise<string> {
-  const { status, text, body } = await refresh(node.issuer, client, token);
-  expect(status, text).to.equal(200);
-  return String(body.refresh_token);
-}
+const refreshed = async (node: TestService, client: TestClient, token: string): Promise<string> =>
+  (await granted(refresh(node.issuer, client, token))).refreshToken;
 
 describe('key rotation', () => {
   const start = startsOn();

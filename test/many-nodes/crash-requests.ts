@@ -1,7 +1,7 @@
 /** Requests of clients that change something. Other requests that end an authorization end it by the same function. */
 import { expect } from 'chai';
 import { readValue } from '../../src/authorizations/token-formats.ts';
-import { type Tokens, tokensOf } from '../provider/partner-tokens.ts';
+import { granted, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
 import { clientCredentials, exchangeCode, postForm, refresh, type TestClient } from '../support/oauth.ts';
 import type { TestService } from '../support/service.ts';
 import type { CrashWorld } from './crash-world.ts';
@@ -90,9 +90,7 @@ const exchange: Operation = async (world) => {
   let tokens: Tokens | undefined;
   return {
     async act() {
-      const answer = await exchangeCode(issuer, client, code);
-      expect(answer.status).to.equal(200);
-      tokens = tokensOf(answer);
+      tokens = await granted(exchangeCode(issuer, client, code));
     },
     isDone: async (node) => {
       const id = readValue(code)?.authorizationId ?? '';
@@ -117,9 +115,7 @@ export async function expectUsable(world: CrashWorld, client: TestClient, tokens
   let { accessToken, refreshToken } = tokens ?? { accessToken: '', refreshToken: '' };
   for (const node of world.nodes) {
     expect(await world.isActive(accessToken, node)).to.equal(true);
-    const answer = await refresh(node.issuer, client, refreshToken);
-    expect(answer.status).to.equal(200);
-    ({ accessToken, refreshToken } = tokensOf(answer));
+    ({ accessToken, refreshToken } = await granted(refresh(node.issuer, client, refreshToken)));
   }
 }
 
@@ -130,9 +126,7 @@ const refreshing: Operation = async (world) => {
   const { rotation: from = 0 } = (await recordOf(before.accessToken, world.node)) ?? {};
   let tokens: Tokens | undefined;
   const act = async (): Promise<void> => {
-    const answer = await refresh(issuer, client, before.refreshToken);
-    expect(answer.status).to.equal(200);
-    tokens = tokensOf(answer);
+    tokens = await granted(refresh(issuer, client, before.refreshToken));
   };
   return {
     act,

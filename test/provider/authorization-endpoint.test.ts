@@ -9,6 +9,7 @@ import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { wordsOf } from '../support/words.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
+import { granted } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
 /** A change of a valid request: parameters to replace or remove, or a string of more parameters. */
@@ -343,8 +344,7 @@ describe('authorization endpoint', () => {
         const refused = await exchangeCode(issuer, native, code, proof);
         expectRefusal(refused, 400, 'invalid_grant');
       }
-      const answer = await exchangeCode(issuer, native, code, { redirect_uri, code_verifier });
-      expect(answer.status, answer.text).to.equal(200);
+      await granted(exchangeCode(issuer, native, code, { redirect_uri, code_verifier }));
     });
 
     it('a private-use scheme delivers the code to the app, and must match exactly', async () => {
@@ -355,8 +355,7 @@ describe('authorization endpoint', () => {
       const redirect = await person.authorize(url, on.seeded.person);
       expect(redirect.href.split('?')[0]).to.equal('com.example.warehouse:/callback');
       const code = redirect.searchParams.get('code') ?? '';
-      const answer = await exchangeCode(issuer, client, code, { code_verifier });
-      expect(answer.status, answer.text).to.equal(200);
+      await granted(exchangeCode(issuer, client, code, { code_verifier }));
       for (const uri of [
         'com.example.warehouse:/callback/',
         'com.example.warehouse:callback',

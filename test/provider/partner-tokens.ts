@@ -1,6 +1,7 @@
 /** Requests codes and tokens for one signed-in user as a partner does. */
 import { expect } from 'chai';
 import {
+  type Answer,
   authorizationUrl,
   exchangeCode,
   introspect,
@@ -51,9 +52,7 @@ export function partnerTokens(
       const isPublic = client.secret === undefined;
       const value = await code(client, { ...more, ...(isPublic && parameters) });
       const proof = isPublic ? { code_verifier: verifier } : {};
-      const answer = await exchangeCode(issuer, client, value, proof);
-      expect(answer.status, answer.text).to.equal(200);
-      return tokensOf(answer);
+      return granted(exchangeCode(issuer, client, value, proof));
     },
 
     async askToDisconnect(client) {
@@ -77,3 +76,10 @@ export const tokensOf = ({ body }: { body: Readonly<Record<string, unknown>> }):
   accessToken: String(body.access_token),
   refreshToken: String(body.refresh_token),
 });
+
+/** Returns the two tokens of a token response that must be successful. */
+export async function granted(asked: Promise<Answer>): Promise<Tokens> {
+  const answer = await asked;
+  expect(answer.status, answer.text).to.equal(200);
+  return tokensOf(answer);
+}

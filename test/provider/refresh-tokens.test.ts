@@ -6,7 +6,7 @@ import { inRedis } from '../support/redis-server.ts';
 import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis, type TestService } from '../support/service.ts';
-import { type Tokens, tokensOf } from './partner-tokens.ts';
+import { granted, type Tokens, tokensOf } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
 const DAY = 86_400;
@@ -23,11 +23,7 @@ onPostgresAndRedis('refresh tokens', (start) => {
 
   const send = (token: string, client: TestClient = on.clients.confidential, parameters = {}) =>
     refresh(on.issuer, client, token, parameters);
-  async function next(token: string, client?: TestClient): Promise<Tokens> {
-    const answer = await send(token, client);
-    expect(answer.status, answer.text).to.equal(200);
-    return tokensOf(answer);
-  }
+  const next = (token: string, client?: TestClient) => granted(send(token, client));
   const refused = (answer: Answer, cause?: string) => expectRefusal(answer, 400, 'invalid_grant', cause);
   const authorize = () => on.partner.tokens(on.clients.confidential);
 
