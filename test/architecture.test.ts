@@ -263,23 +263,18 @@ describe('architecture', () => {
 });
 
 describe('code that is allowed in one place only', () => {
-  it('only storage/account-turns.ts locks accounts', () => {
-    expect(containing(/\baccounts\b[^;`]*FOR NO KEY UPDATE/)).to.deep.equal(['src/storage/account-turns.ts']);
-  });
-
-  it('only config/environment.ts reads the environment', () => {
-    expect(containing(/\bprocess\s*\.\s*env\b/)).to.deep.equal(['src/config/environment.ts']);
-  });
-
-  it('only storage/redis/redis.ts connects to Redis', () => {
-    expect(containing(/\bnew\s+(Redis|Cluster|IORedis)\b/)).to.deep.equal(['src/storage/redis/redis.ts']);
-  });
-
-  it('only base/outgoing-requests.ts sends HTTP requests', () => {
-    const sends =
-      /(?<!\.)\bfetch\(|import (\{[^}]*\b(request|get)\b[^}]*\}|\w+) from 'node:https?'|'(undici|node:http2)'/;
-    expect(containing(sends)).to.deep.equal(['src/base/outgoing-requests.ts']);
-  });
+  for (const [file, does, pattern] of [
+    ['storage/account-turns.ts', 'locks accounts', /\baccounts\b[^;`]*FOR NO KEY UPDATE/],
+    ['config/environment.ts', 'reads the environment', /\bprocess\s*\.\s*env\b/],
+    ['storage/redis/redis.ts', 'connects to Redis', /\bnew\s+(Redis|Cluster|IORedis)\b/],
+    [
+      'base/outgoing-requests.ts',
+      'sends HTTP requests',
+      /(?<!\.)\bfetch\(|import (\{[^}]*\b(request|get)\b[^}]*\}|\w+) from 'node:https?'|'(undici|node:http2)'/,
+    ],
+  ] as const) {
+    it(`only ${file} ${does}`, () => expect(containing(pattern)).to.deep.equal([`src/${file}`]));
+  }
 
   it('only clients, accounts, authorizations, changes and storage contain SQL', () => {
     const statement = /\b(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE\s+TABLE|LISTEN)\s/;
