@@ -11,20 +11,15 @@ import { inEnglish } from '../../src/texts/texts.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
 import { createMemberships } from '../support/memberships.ts';
-import { addTestClient, connectMany } from '../support/seed.ts';
+import { addPerson, addTestClient, connectMany } from '../support/seed.ts';
 
 const DAY = 86_400_000;
 
 describe('the age and users of a client', () => {
   const open = testDatabase();
-  let people = 0;
-
   const parts = () => ({ database: open, changes: silentChangeFeed, clock: systemClock });
-  const addAccount = async (): Promise<string> => {
-    people += 1;
-    const email = `standing-${people}@demo.test`;
-    return (await createAccounts(parts()).add({ email, name: 'Ada' })).id;
-  };
+  const addAccount = async (): Promise<string> =>
+    (await addPerson({ database: open, accounts: createAccounts(parts()) }, 'Ada')).accountId;
   const addClient = async (ownerAccountId?: string): Promise<string> => {
     const owner = ownerAccountId === undefined ? {} : { ownerAccountId };
     return (await addTestClient({ clients: createClientRegistry(parts()) }, 'Partner', owner)).id;

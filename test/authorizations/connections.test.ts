@@ -13,14 +13,13 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { createTestClock, type TestClock } from '../support/clock.ts';
 import { onPostgres, rowsIn, untilOneWaits } from '../support/databases.ts';
-import { addTestClient, connectMany } from '../support/seed.ts';
+import { addPerson, addTestClient, connectMany } from '../support/seed.ts';
 
 onPostgres('connections', (open) => {
   const consent = { name: 'Partner', hosts: ['app.example'] };
   let database: OpenDatabase;
   let connections: Connections;
   let time: TestClock;
-  let added = 0;
   let connection: { accountId: string; clientId: string };
 
   before(async () => {
@@ -34,11 +33,7 @@ onPostgres('connections', (open) => {
   afterEach(() => time.restore());
 
   const parts = () => ({ database, changes: silentChangeFeed, clock: time.clock });
-  const addAccount = async () => {
-    added += 1;
-    const email = `person${added}@demo.test`;
-    return (await createAccounts(parts()).add({ email, name: 'Ada' })).id;
-  };
+  const addAccount = async () => (await addPerson({ database, accounts: createAccounts(parts()) }, 'Ada')).accountId;
   const addClient = async () => (await addTestClient({ clients: createClientRegistry(parts()) }, 'Partner')).id;
   const find = () => connections.find(connection.accountId, connection.clientId);
   const connect = (one = connection) => connections.rememberConsent({ ...one, ...consent });

@@ -117,7 +117,11 @@ function unusedAddress(): string {
 }
 
 /** Adds an account that can sign in, by default with an unused address. All these accounts share one password. */
-export async function addPerson(service: Registries, name: string, email = unusedAddress()): Promise<SeededPerson> {
+export async function addPerson(
+  service: Pick<Registries, 'accounts' | 'database'>,
+  name: string,
+  email = unusedAddress(),
+): Promise<SeededPerson> {
   const { id } = await service.accounts.add({ email, name });
   const values = [await passwordHash(), id];
   await service.database.query('UPDATE accounts SET password_hash = $1 WHERE id = $2', values);
