@@ -109,8 +109,7 @@ describe('form tokens', () => {
   });
 
   it('a sign-out form signs out the user for whom it was rendered, and asks before signing out another', async () => {
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
+    const person = await signedIn(on, on.seeded.person);
     const rendered = await person.get('/errors');
     await person.submit(rendered, {});
     const { email } = await wanda();

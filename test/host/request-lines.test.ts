@@ -8,6 +8,7 @@ import type { Action } from '../../src/accounts/activity/activity-words.ts';
 import { createAudit } from '../../src/accounts/activity/audit.ts';
 import { logMixin } from '../../src/base/current-request.ts';
 import { requestLine } from '../../src/host/request-log.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, scrape } from '../support/metrics.ts';
 import {
@@ -105,8 +106,7 @@ describe('request lines', () => {
 
   it('audit entries have the request id of the log line of their request', async () => {
     const { service } = on;
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
+    const person = await signedIn(on, on.seeded.person);
     const { confidential } = on.seeded.clients;
     const redirect = await person.authorize(authorizationUrl(on.issuer, confidential), on.seeded.person);
     const code = redirect.searchParams.get('code') ?? '';
@@ -137,8 +137,7 @@ describe('request lines', () => {
   it('the cause of an internal failure is logged with the request id of the answer, and no secret from the path', async () => {
     const broken = await start();
     const { clients, person: account } = await seed(broken);
-    const person = createPerson(broken.issuer);
-    await person.signIn(account);
+    const person = await signedIn(broken, account);
     for (const table of ['clients', 'connections']) {
       await broken.database.query(`ALTER TABLE ${table} RENAME TO ${table}_elsewhere`);
     }

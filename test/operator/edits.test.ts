@@ -1,10 +1,11 @@
 import { userInfo } from 'node:os';
 import { expect } from 'chai';
 import { fileWith } from '../config/configuration.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { introspect, refresh } from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
+import { isSignedIn } from '../support/person.ts';
 import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { takeRecords } from './operator-suite.ts';
@@ -142,9 +143,7 @@ describe('operator edits, on a running service', () => {
     const { output, errors } = await run(`api-keys revoke ${kept.value} --yes`);
     expect(output + errors, 'the value of a key, given instead of its id').not.to.contain(kept.value);
     for (const { email } of [other, person]) await value(`revoke --account ${email} --yes`);
-    await eventually(async () => {
-      expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
-    });
+    await eventually(async () => expect(await isSignedIn(on.partner.browser)).to.equal(false));
   });
 
   it('deleting a warehouse or organization lists what is lost, and ends all access to it', async () => {
@@ -203,8 +202,7 @@ describe('operator edits, on a running service', () => {
     expect(connection).to.include({ client_id: on.clients.confidential.id, email: person.email });
     expect(await value(`connections list --client ${on.clients.confidential.id}`)).to.have.length(1);
 
-    const elsewhere = createPerson(on.issuer);
-    await elsewhere.signIn(person);
+    const elsewhere = await signedIn(on, person);
     const sessions = () => value(`sessions list --account ${person.email}`);
     const [last, first] = await sessions();
     expect(last.address).to.match(/127\.0\.0\.1$|^::1$/);
@@ -227,9 +225,7 @@ describe('operator edits, on a running service', () => {
     });
     expect(idsOf(await sessions())).to.deep.equal([stays]);
     await value(`sessions end --account ${person.email} --yes`);
-    await eventually(async () => {
-      expect((await on.partner.browser.get('/profile')).location?.pathname).to.equal('/login');
-    });
+    await eventually(async () => expect(await isSignedIn(on.partner.browser)).to.equal(false));
     expect(await sessions()).to.be.empty;
     expect(await on.partner.isActive(accessToken), 'tokens stay active').to.equal(true);
 

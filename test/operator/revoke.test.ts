@@ -4,6 +4,7 @@ import { type PartnerTokens, partnerTokens, tokensOf } from '../provider/partner
 import { refuseChanges, untilOneWaits } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { isSignedIn } from '../support/person.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { apiKeyOf, connectMany, seed } from '../support/seed.ts';
@@ -74,9 +75,7 @@ onPostgresAndRedis('operator revoke', (start) => {
       await expectEnded(token);
     }
     expect(await isRefreshed(mine.refreshToken)).to.equal(false);
-    await eventually(async () => {
-      expect((await grace.browser.get('/profile')).location?.pathname).to.equal('/login');
-    });
+    await eventually(async () => expect(await isSignedIn(grace.browser)).to.equal(false));
     expect((await grace.browser.open(myLink)).status).to.equal(410);
     expect((await oscar.browser.open(theirLink)).status).to.equal(200);
     expect(await isActive(theirs.accessToken)).to.equal(true);

@@ -350,8 +350,7 @@ onPostgresAndRedis('operator show', (start) => {
 
   it('`show` finds a session by its id or its URL, shows who ended it, and does not recognize its cookie', async () => {
     const { email } = on.seeded.person;
-    const browser = createPerson(on.issuer);
-    await browser.signIn(on.seeded.person);
+    const browser = await signedIn(on, on.seeded.person);
     const [{ id }] = await value(`sessions list --account ${email}`);
     // Read the URL that signs this browser out: the security page in another browser contains it.
     const owner = await signedIn(on.service, on.seeded.person);
@@ -365,8 +364,7 @@ onPostgresAndRedis('operator show', (start) => {
     expect(output).to.contain('unknown').and.contain('`sessions list`').and.not.contain(cookie);
     await owner.send(`/profile/security/sessions/${uid}/sign-out`);
     await expectRevoked(id, {}, 'by a person');
-    const next = createPerson(on.issuer);
-    await next.signIn(on.seeded.person);
+    await signedIn(on, on.seeded.person);
     const [other] = await value(`sessions list --account ${email}`);
     await value(`sessions end --account ${email} --yes`);
     await expectShown(other.id, {}, 'with all others');

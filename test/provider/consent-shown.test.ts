@@ -4,7 +4,7 @@ import { said, textOf } from '../pages/client-owner.ts';
 import { fieldOf, signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl, type TestClient } from '../support/oauth.ts';
-import { createPerson, type Page, type Person } from '../support/person.ts';
+import type { Page, Person } from '../support/person.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { addPerson, addTestClient, REDIRECT_URI, type SeededPerson } from '../support/seed.ts';
 import { startAndSeed, startSeeded } from '../support/seeded.ts';
@@ -23,8 +23,7 @@ describe('an approval counts only for what the page showed', () => {
   beforeEach(async () => {
     people += 1;
     credentials = await addPerson(on.service, 'Pat Reader', `reader-${people}@example.test`);
-    person = createPerson(on.issuer);
-    await person.signIn(credentials);
+    person = await signedIn(on, credentials);
     const owner = { ownerAccountId: on.seeded.other.accountId };
     client = await addTestClient(on.service, 'Shown Name', owner);
   });

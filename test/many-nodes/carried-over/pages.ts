@@ -1,10 +1,9 @@
 /** Open pages, and state between two pages, that an upgrade must keep. */
 import { expect } from 'chai';
 import { isSecretValid, shownOn } from '../../pages/client-owner.ts';
-import { fieldOf } from '../../pages/signed-in-person.ts';
+import { fieldOf, signedIn } from '../../pages/signed-in-person.ts';
 import { eventually } from '../../support/eventually.ts';
 import { authorizationUrl, exchangeCode } from '../../support/oauth.ts';
-import { createPerson, type Person } from '../../support/person.ts';
 import type { CarriedOver, World } from './carried-over.ts';
 import { activeToken } from './values.ts';
 
@@ -13,11 +12,7 @@ const CLIENTS = '/profile/oauth-clients';
 const REDIRECT_URI = 'https://partner.example/callback';
 
 /** A browser in which the person is signed in. */
-async function newBrowser({ issuer, person }: World): Promise<Person> {
-  const browser = createPerson(issuer);
-  await browser.signIn(person);
-  return browser;
-}
+const newBrowser = ({ issuer, person }: World) => signedIn({ issuer }, person);
 
 export const PAGES: readonly CarriedOver[] = [
   {
