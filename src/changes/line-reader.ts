@@ -72,18 +72,17 @@ function notJson(error: unknown): string {
 const EXAMPLE = '{"type":"organization","external_id":"17","name":"Acme"}';
 
 function problemsIn(issue: z.core.$ZodIssue, line: unknown, allowed: LineRules<unknown>['keysOf']): string[] {
-  const [key, ...deeper] = issue.path.map(String);
+  const path = issue.path.map(String);
+  const [key] = path;
   if (!isObject(line)) return [`is not an object; write one on each line, such as ${EXAMPLE}`];
   if (issue.code === 'unrecognized_keys') {
     const known = allowed(line.type as ImportType);
     return issue.keys.map((one) => unknownKey(one, line, known));
   }
   if (key === 'type') return [wrongType(line.type)];
-  if (key === undefined) return [issue.message];
-  const value = line[key];
-  if (value === undefined) return [`${key}: is missing; every ${line.type} line needs it`];
-  const shown = deeper.reduce(itemIn, value);
-  return [`${key}: ${shortened(shown)} ${issue.message}`];
+  const value = path.reduce(itemIn, line as unknown);
+  if (value === undefined) return [`${path.join('.')}: is missing; this ${line.type} line needs it`];
+  return [`${key}: ${shortened(value)} ${issue.message}`];
 }
 
 function unknownKey(key: string, line: Fields, known: readonly string[]): string {
@@ -100,8 +99,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const itemIn = (value: unknown, step: string): unknown =>
-  typeof value === 'object' && value !== null ? (value as Fields)[step] : value;
+const itemIn = (value: unknown, step: string): unknown => (value as Fields)[step];
 
 /** JSON escapes the characters that would move the cursor of a terminal. */
 function shortened(value: unknown): string {

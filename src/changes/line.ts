@@ -49,10 +49,13 @@ const printable = (what: string) =>
     .describe(`${what.replace(/^./, (letter) => letter.toUpperCase())}, as in its ID tokens.`);
 
 const identity = z
-  .strictObject({
-    issuer: printable('the issuer of the provider'),
-    subject: printable('what the provider calls the person (sub)'),
-  })
+  .strictObject(
+    {
+      issuer: printable('the issuer of the provider'),
+      subject: printable('what the provider calls the person (sub)'),
+    },
+    { error: 'is not an object; write one like {"issuer":"https://id.example.com","subject":"17"}' },
+  )
   .optional()
   .describe(
     'The provider account with which the person signs in, as under sign_in.providers. An ' +
