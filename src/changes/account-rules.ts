@@ -14,17 +14,15 @@ export type Holder = 'moves' | 'newer' | 'absent';
  */
 export function accountProblems(
   { id, set = {}, identity }: Change,
-  before: Row | null,
   context: Row,
   holders: ReadonlyMap<string, Holder>,
 ): string[] {
   const { holder, holder_external_id: external, linked, subject } = context;
   const { email } = set;
   const problems: string[] = [];
-  const own = before?.id ?? id;
   if (email !== undefined) {
     const inFile = holders.get(String(holder));
-    if (holder != null && holder !== own && inFile !== 'moves') {
+    if (holder != null && holder !== id && inFile !== 'moves') {
       problems.push(takenEmail(String(holder), external, inFile));
     }
     const isRefused = newEmailProblem(email);
@@ -32,13 +30,13 @@ export function accountProblems(
   }
   if (identity === undefined) return problems;
   // Relinking would sign the identity's owner in to another account, so only an operator may do it.
-  if (linked != null && linked !== own) {
+  if (linked != null && linked !== id) {
     problems.push(
       `identity: the account ${linked} is already linked with this identity; \`links remove\` removes that link`,
     );
   } else if (subject != null && subject !== identity.subject) {
     problems.push(
-      `identity: the account ${own} is linked with the subject ${JSON.stringify(subject)} of this issuer; ` +
+      `identity: the account ${id} is linked with the subject ${JSON.stringify(subject)} of this issuer; ` +
         '`links remove` removes that link',
     );
   }

@@ -90,9 +90,9 @@ export function createAccounts(
         { accounts_email_key_key: taken },
         engine.transaction(async (tx, now) => {
           const added: Change = { type: 'account', id, adds: true, set: { email, name, password_hash } };
-          const { problems } = await engine.make(tx, now, [added]);
+          await engine.make(tx, now, [added]);
           const account = await findAccount(tx, id);
-          if (problems.length > 0 || account === undefined) throw taken();
+          if (account === undefined) throw taken();
           await inTransaction?.(tx, account);
           return account;
         }),
@@ -162,9 +162,10 @@ async function findAccount(tx: Queries, id: string): Promise<Account | undefined
 /** @throws Refusal `email_invalid` or `email_ambiguous` */
 function acceptedEmail(entered: string): string {
   const email = normalizeEmail(entered);
-  const problem = email === undefined ? {} : newEmailProblem(email);
-  if (email !== undefined && problem === undefined) return email;
-  throw problem?.other === undefined ? invalidEmail(entered) : ambiguousEmail(email ?? entered, problem.other);
+  if (email === undefined) throw invalidEmail(entered);
+  const problem = newEmailProblem(email);
+  if (problem === undefined) return email;
+  throw problem.other === undefined ? invalidEmail(entered) : ambiguousEmail(email, problem.other);
 }
 
 const ownerOfClients = (id: string): Refusal =>

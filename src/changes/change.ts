@@ -84,12 +84,11 @@ export interface By {
 
 /** @param organizationId of the organization that the line names */
 export function valuesOf(line: object, organizationId: string | undefined): Pick<Change, 'set' | 'identity'> {
-  const { type, external_id, name, email, suspended, role, rights, clients, identity } = line as Values & {
-    readonly type: ChangeType;
+  const { external_id, name, email, suspended, role, rights, clients, identity } = line as Values & {
     readonly clients?: 'open' | 'ask';
     readonly identity?: Identity;
   };
   const asks_first = clients && clients === 'ask';
-  const organization_id = type === 'warehouse' ? organizationId : undefined;
-  return { set: { external_id, name, email, suspended, role, rights, asks_first, organization_id }, identity };
+  const set = { external_id, name, email, suspended, role, rights, asks_first, organization_id: organizationId };
+  return { set, identity };
 }

@@ -12,7 +12,7 @@ import type { Database, Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import { accountProblems, type Holder } from './account-rules.ts';
 import type { By, Change, ChangeType, Difference, Fields, FieldValue, Row } from './change.ts';
-import { KINDS, rowAfter } from './kinds.ts';
+import { isMove, KINDS, rowAfter } from './kinds.ts';
 import type { FileRules } from './pages.ts';
 import { isOutdated, isUnlinkedLater, type KnownTimes, mayAdopt, readTimes, recordTimes } from './times.ts';
 
@@ -143,7 +143,6 @@ export const isOvertaken = (error: unknown): boolean =>
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
   const { by = { actor: 'service' }, activity, allow, file, isDryRun = false } = options;
-  if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
   const [outdated, current] = partition(
@@ -162,15 +161,14 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
   const differences = allow ? await allow(tx, found) : found;
   await moveOut(tx, movedOut);
   await write(tx, differences, now);
-  const [added, others] = partition(differences, ({ kind }) => kind === 'added');
-  const entries = [...added, ...others].flatMap((one) =>
+  const entries = differences.flatMap((one) =>
     KINDS[one.change.type].log(one).map((entry) => ({
       ...entry,
       actor: by.actor,
       details: { ...entry.details, ...by.details },
     })),
   );
-  if (entries.length > 0) await activity?.recordAll(entries, tx);
+  await activity?.recordAll(entries, tx);
   const isAdoption = new Set(adoptions);
   const made = new Set(differences.map(({ change }) => change).filter((change) => !isAdoption.has(change)));
   const isHeldBack = new Set(found.map(({ change }) => change).filter((change) => !made.has(change)));
@@ -184,9 +182,9 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
  * the external id, the lines about the person's access would be refused.
  */
 function adoptionIn(times: KnownTimes, change: Change, isImport: boolean): Change[] {
-  const { type, id, number, asOf, set } = change;
+  const { type, set } = change;
   if (type !== 'account' || !set?.external_id || !mayAdopt(times, change, isImport)) return [];
-  return [{ type, id, asOf, ...(number !== undefined && { number }), set: { external_id: set.external_id } }];
+  return [{ ...change, adds: false, identity: undefined, set: { external_id: set.external_id } }];
 }
 
 function partition<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
@@ -218,9 +216,9 @@ async function compare(
       ${find} ORDER BY l.at`,
     [JSON.stringify(lines)],
   );
-  const isTaken = rows.flatMap(({ at, before, context }) => {
+  const isTaken = rows.flatMap(({ at, context }) => {
     const holder = context?.holder;
-    return holder == null || holder === (before?.id ?? changes[at]?.id) ? [] : [String(holder)];
+    return holder == null || holder === changes[at]?.id ? [] : [String(holder)];
   });
   const holders = file && isTaken.length > 0 ? await file.holders(tx, isTaken) : new Map<string, Holder>();
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
@@ -234,7 +232,7 @@ async function compare(
     const after = { ...rowAfter(change, before, by, now), ...context };
     const messages =
       change.type === 'account'
-        ? accountProblems(change, before, context ?? {}, holders)
+        ? accountProblems(change, context ?? {}, holders)
         : placeProblems(change, before, after, context ?? {});
     problems.push(...messages.map((message) => ({ change, message })));
     const fields = {
@@ -290,9 +288,7 @@ function placeProblems({ type, formerOrganization }: Change, before: Row | null,
 
 /** Returns the ends of rights of people and machine clients who are not members of a warehouse's new organization. */
 async function lostRights(tx: Queries, found: readonly Difference[], file?: FileRules): Promise<Difference[]> {
-  const moved = found.filter(
-    ({ change, before, fields }) => change.type === 'warehouse' && before && fields.organization_id,
-  );
+  const moved = found.filter(isMove);
   if (moved.length === 0) return [];
   const all = await tx.query<Row>(
     `SELECT r.id, r.account_id, r.client_id, r.organization_id, o.name AS organization_name, r.warehouse_id,
@@ -348,15 +344,14 @@ async function write(tx: Queries, differences: readonly Difference[], now: Date)
   const { type } = first.change;
   const { table, values, fixed } = KINDS[type];
   const [added, changed] = partition(kept, ({ kind }) => kind === 'added');
-  const isWritten = changed.filter(({ fields }) => Object.keys(fields).join() !== 'identity');
-  if (isWritten.length > 0) {
+  if (changed.length > 0) {
     // The foreign key (ON UPDATE CASCADE) also moves the rights in a moved warehouse.
     await tx.query(
       `UPDATE ${table} t SET ${values.map((one) => `${one} = l.${one}`).join(', ')}
         FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb) l WHERE t.id = l.id`,
-      [JSON.stringify(isWritten.map(({ after }) => after))],
+      [JSON.stringify(changed.map(({ after }) => after))],
     );
-    const moved = isWritten.filter(({ fields }) => type === 'warehouse' && fields.organization_id);
+    const moved = changed.filter(isMove);
     // The new organization decides for itself which clients it blocks in the warehouse.
     if (moved.length > 0) {
       await tx.query('DELETE FROM barred_in_warehouses WHERE warehouse_id = ANY($1)', [
@@ -385,7 +380,7 @@ async function followAccounts(tx: Queries, made: readonly Difference[], now: Dat
       [JSON.stringify(linked.map(({ change, after }) => ({ account_id: after.id, ...change.identity }))), now],
     );
   }
-  const readdressed = made.filter(({ before, fields }) => before && fields.email);
+  const readdressed = made.filter(({ fields }) => fields.email);
   if (readdressed.length === 0) return;
   // A link that was mailed to the former address must no longer set the password.
   await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [readdressed.map(({ after }) => after.id)]);

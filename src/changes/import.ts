@@ -7,7 +7,7 @@ import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
 import { type Changes, isOvertaken, isTooLong, type Outcome, RETRIED_SHARE, retried } from './engine.ts';
 import { chooseFile, forgetFiles, type SetsOfFile, sizesOf } from './known-files.ts';
-import type { BrokenLine, ImportType, Numbered } from './line.ts';
+import type { BrokenLine, ImportKey, ImportType, Numbered } from './line.ts';
 import { fileRules, forgetIds, type Plan, pageOf, type StagedLine } from './pages.ts';
 import { createFoundProblems, ImportInterrupted, ImportProblems } from './problems.ts';
 import { type Absent, PRUNED_TYPES, type Pruned, type PruneLimit, pruneExcess, prunePage } from './prune.ts';
@@ -22,7 +22,7 @@ type ShowProgress = ((lines: number) => void) | undefined;
 /** The planned time of a batch. Pages wait while a batch runs: 0.3 s if it takes twice as long as planned. */
 const MAX_BATCH_MS = 150;
 /** A smaller batch would not be faster: on a slow database, round trips alone take the planned time. */
-export const LEAST_BATCH = 25;
+const LEAST_BATCH = 25;
 /** Size of the first batch of each type, when the time for a line is still unknown. */
 export const FIRST_BATCH = 50;
 
@@ -91,12 +91,12 @@ export function createImporter(parts: {
         for (const { number = 0, message } of page.wrong ?? []) problems.add(number, message);
         const { shown, count: lines = 0, present } = page;
         tally.add(type, { changes: shown, newer: page.newer + page.outdated.length, lines });
-        if (write) write.kept += shown.filter(({ change }) => change !== 'kept').length;
+        if (write) write.kept += page.differences.length;
         const before = pruned.get(type) ?? { present: 0, removed: 0 };
         const removed = before.removed + page.differences.length;
         if (present !== undefined) pruned.set(type, { present: before.present + present, removed });
         done += lines;
-        if (lines > 0) show?.(done);
+        show?.(done);
         after = page.next;
       } while (after !== undefined);
     }
@@ -111,9 +111,8 @@ export function createImporter(parts: {
         await forgetIds(tx, plan, lost);
         const wrong = [...found.problems, ...outcome.problems.map(({ change, message }) => ({ ...change, message }))];
         if (write) refuse(wrong);
-        const outdated = outcome.outdated.filter(({ number = 0 }) => number <= (found.next ?? Infinity));
         const shown = await shownOf(tx, outcome.differences, found.lines, plan);
-        return { ...found, ...outcome, outdated, wrong, shown };
+        return { ...found, ...outcome, wrong, shown };
       });
     }
     for (const type of plan.prune ? PRUNED_TYPES : []) {
@@ -291,21 +290,21 @@ async function shownOf(
 }
 
 function shown({ change: { type }, kind, fields }: Difference, line: StagedLine): ImportChange {
-  const { account = '', organization = '', warehouse = '', external_id = '' } = line;
-  if (type === 'membership') return { change: kind, key: { type, account, organization }, fields };
-  if (type === 'warehouse_rights') return { change: kind, key: { type, account, warehouse }, fields };
+  const { account, organization, warehouse, external_id } = line;
+  if (type === 'membership') return { change: kind, key: { type, account, organization } as ImportKey, fields };
+  if (type === 'warehouse_rights') return { change: kind, key: { type, account, warehouse } as ImportKey, fields };
   const { asks_first: asks, organization_id: moved, suspended, ...others } = fields;
   const policy = (isAsking: unknown): string => (isAsking === true ? 'ask' : 'open');
   const all = {
     ...others,
     ...(suspended && { suspended }),
     ...(asks && { clients: [policy(asks[0]), policy(asks[1])] as const }),
-    ...(moved && { organization: [line.former_organization ?? null, organization] as const }),
+    ...(moved && { organization: [line.former_organization ?? null, organization ?? null] as const }),
   };
   const some = kind === 'added' ? { ...(suspended?.[1] === true && { suspended }) } : all;
   return {
     change: kind,
-    key: { type, external_id },
+    key: { type, external_id } as ImportKey,
     name: (type === 'account' ? line.email : line.name) ?? '',
     ...(Object.keys(some).length > 0 && { fields: some }),
   };

@@ -154,6 +154,10 @@ function account({ change, kind, fields, before, after }: Difference): Entry[] {
   return entries;
 }
 
+/** Returns true if the change moves a warehouse to another organization. */
+export const isMove = ({ change, before, fields }: Difference): boolean =>
+  change.type === 'warehouse' && before !== null && fields.organization_id !== undefined;
+
 export function rowAfter(change: Change, before: Row | null, by: By, now: Date): Row {
   const { type, set = {}, id, account_id, client_id, organization_id, warehouse_id } = change;
   const start = before ?? {

@@ -53,7 +53,6 @@ export async function chooseFile(
     return undefined;
   });
   if (id === undefined || file === undefined) return importId;
-  if (file.as_of.getTime() === asOf.getTime()) return id;
   let after = sizes.get(id) === inFile ? null : '';
   while (after !== null) {
     const from: string = after;
@@ -81,7 +80,7 @@ export async function sizesOf(database: Queries): Promise<ReadonlyMap<string, nu
     );
     for (const { id, count } of rows) sizes.set(id, (sizes.get(id) ?? 0) + count);
     const last = rows.at(-1);
-    if (!last || rows.reduce((sum, { count }) => sum + count, 0) < COUNTED_AT_ONCE) return sizes;
+    if (!last) return sizes;
     after = [last.id, last.thing];
   }
 }

@@ -1,7 +1,7 @@
 /** The members of organizations, their roles, and their rights in warehouses. */
 import { RIGHTS, type Right, type Role, type Subject, subjectColumn } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
-import { findPlace, isOrganizationId, isWarehouseId, unknownOrganization } from '../accounts/organizations/places.ts';
+import { findPlace } from '../accounts/organizations/places.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Database } from '../storage/queries.ts';
 import type { Ids } from './change.ts';
@@ -29,15 +29,12 @@ export function createMemberships(parts: {
    */
   async function set(subject: Subject, { organization, warehouse }: NewAccess): Promise<void> {
     const rights = RIGHTS.filter((right) => warehouse?.rights.includes(right));
-    const [column, id = ''] = subjectColumn(subject) ?? [];
-    if (column === undefined) throw unknownSubject(subject);
-    const ids = { [column]: id };
-    if (column === 'client_id') await requireMachineClient(id);
+    const ids = idsOf(subject);
+    if (ids.client_id !== undefined) await requireMachineClient(ids.client_id);
     await refuseViolations(
       {
         organization_memberships_account_id_fkey: () => unknownSubject(subject),
         organization_memberships_client_id_fkey: () => unknownSubject(subject),
-        organization_memberships_organization_id_fkey: () => unknownOrganization(`${organization?.id}`),
         warehouse_rights_account_membership_fkey: () => missingMembership(`${warehouse?.id}`),
         warehouse_rights_client_membership_fkey: () => missingMembership(`${warehouse?.id}`),
       },
@@ -56,9 +53,7 @@ export function createMemberships(parts: {
   }
 
   async function remove(type: 'membership' | 'warehouse_rights', subject: Subject, place: Ids): Promise<void> {
-    const column = subjectColumn(subject);
-    if (column === undefined) return;
-    const ids = { [column[0]]: column[1], ...place };
+    const ids = { ...idsOf(subject), ...place };
     await engine.transaction((tx, now) => engine.make(tx, now, [{ type, ...ids, end: 'removed' }], options));
   }
 
@@ -66,11 +61,9 @@ export function createMemberships(parts: {
     set,
 
     /** Ends the membership and the rights in every warehouse of the organization. */
-    remove: async (subject: Subject, organization_id: string): Promise<void> =>
-      isOrganizationId(organization_id) ? remove('membership', subject, { organization_id }) : undefined,
+    remove: (subject: Subject, organization_id: string) => remove('membership', subject, { organization_id }),
 
-    removeRights: async (subject: Subject, warehouse_id: string): Promise<void> =>
-      isWarehouseId(warehouse_id) ? remove('warehouse_rights', subject, { warehouse_id }) : undefined,
+    removeRights: (subject: Subject, warehouse_id: string) => remove('warehouse_rights', subject, { warehouse_id }),
   };
 
   /** Takes no lock, because the kind of a client never changes. */
@@ -83,6 +76,13 @@ export function createMemberships(parts: {
       'Give the membership to the person, or to a machine client.',
     );
   }
+}
+
+/** @throws Refusal `subject_unknown` */
+function idsOf(subject: Subject): Ids {
+  const column = subjectColumn(subject);
+  if (column === undefined) throw unknownSubject(subject);
+  return { [column[0]]: column[1] };
 }
 
 function unknownSubject(subject: Subject): Refusal {

@@ -209,8 +209,9 @@ async function end(
       WHERE ${column} = $1 AND ended_at IS NULL LIMIT ${size}`,
     [id, now],
   );
-  if (places.length === 0) return [];
-  const [{ at } = { at: now }] = places;
+  const [first] = places;
+  if (first === undefined) return [];
+  const { at } = first;
   await recordDeletions(tx, at, kind, places);
   const ids = places.map((place) => place.id);
   return tx.query(`UPDATE ${table} SET ended_at = $2, external_id = NULL WHERE id = ANY($1) RETURNING 1`, [ids, at]);
@@ -308,7 +309,7 @@ const placeOf = ({ id, name, externalId }: FoundPlace): Place => ({ id, name, ex
 const acceptedExternalId = (entered: string | undefined): string | null =>
   entered === undefined ? null : displayName(entered);
 
-const takenBy = (externalId = '') => {
+const takenBy = (externalId: string | undefined) => {
   const taken = () =>
     new Refusal(
       'external_id_taken',

@@ -1,5 +1,6 @@
 /** Applies pushed lines in their order, in batches, and answers each of them. */
 import type { Activity } from '../accounts/activity/activity.ts';
+import { emailKey } from '../accounts/email.ts';
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
@@ -55,8 +56,8 @@ export function createPushedChanges(parts: {
     const records = known.map(({ id, account_id, warehouse_id, organization_id }) =>
       [id, account_id, warehouse_id ?? organization_id].join(' '),
     );
-    // Two lines can name the same record by different names. After this error, the caller applies smaller batches.
-    if (new Set(records).size < records.length) throw lineRefused('Two lines name the same record');
+    // Two lines can name the same record by different names.
+    if (new Set(records).size < records.length) throw new PartsNeeded();
     await answerMissing(tx, resolved, answer);
     const { differences, outdated, problems } = await changes.make(tx, now, known, {
       by: { actor: 'operator', isSystem: true, asksFirst: asksFirst(), details: { by: 'changes' } },
@@ -94,17 +95,15 @@ export function createPushedChanges(parts: {
    * lines are refused.
    */
   async function* apply(lines: readonly PushedLine[], sender: string): AsyncIterable<LineAnswer> {
-    const [first] = lines;
-    if (first === undefined) return;
     try {
       yield* await retried(() => write(lines, sender), RETRY_PAUSES_MS);
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal && lines.length === 1) {
-        yield { line: first.number, result: 'refused', ...reasonOf(refusal) };
+        for (const { number: line } of lines) yield { line, result: 'refused', ...reasonOf(refusal) };
         return;
       }
-      if (!refusal && !(error instanceof BatchTooLong)) throw error;
+      if (!refusal && !(error instanceof PartsNeeded)) throw error;
       const size = Math.ceil(lines.length / RETRIED_SHARE);
       for (let at = 0; at < lines.length; at += size) yield* apply(lines.slice(at, at + size), sender);
     }
@@ -127,33 +126,29 @@ export function createPushedChanges(parts: {
         answers.set(number, { line: number, result: 'refused', ...reasonOf(refusal) });
         return false;
       });
-      let code: StorageUnavailable['code'] = 'storage_unavailable';
       try {
         for (const batch of batchesOf(valid)) {
           for await (const one of apply(batch, sender)) answers.set(one.line, one);
         }
       } catch (error) {
         if (!(error instanceof StorageUnavailable)) throw error;
-        ({ code } = error);
+        const why = reasonOf(notDone(error.code));
+        for (const { number: line } of valid) {
+          if (!answers.has(line)) answers.set(line, { line, result: 'not_done', ...why });
+        }
       }
-      const held = [...answers.values()].filter(({ result }) => result === 'held_back').length;
-      return lines.map(({ number: line }) => {
-        const found = answers.get(line);
-        if (found === undefined) return { line, result: 'not_done', ...reasonOf(notDone(code)) };
-        return found.result === 'held_back' ? { ...found, ...reasonOf(heldBack(held)) } : found;
-      });
+      const held = [...answers.values()].filter(({ result }) => result === 'held_back');
+      for (const one of held) answers.set(one.line, { ...one, ...reasonOf(heldBack(held.length)) });
+      return lines.flatMap(({ number }) => answers.get(number) ?? []);
     },
   };
 }
 
-/**
- * Thrown if the statements of a batch took too long, so that smaller parts may succeed. Not thrown for a long wait in
- * the queue.
- */
-class BatchTooLong extends Error {}
+/** Thrown if smaller parts of a batch may succeed, but not for a long wait in the queue. */
+class PartsNeeded extends Error {}
 
 const inParts = (lines: readonly PushedLine[]) => (error: unknown) => {
-  throw isTooLong(error) && lines.length > 1 ? new BatchTooLong() : error;
+  throw isTooLong(error) && lines.length > 1 ? new PartsNeeded() : error;
 };
 
 /** Starts a new batch if the type changes, removals or heavy lines start or end, or a name occurs again. */
@@ -187,7 +182,7 @@ function ownNames(line: PushedLine): string[] {
   }
   const { external_id, id } = line;
   const former = 'former_external_id' in line ? line.former_external_id : undefined;
-  const email = line.type === 'account' ? line.email?.toLowerCase() : undefined;
+  const email = 'email' in line && line.email ? emailKey(line.email) : undefined;
   return [external_id, id, former, email].flatMap((name, at) =>
     typeof name === 'string' ? [`${at === 2 ? 0 : at} ${name}`] : [],
   );
@@ -228,8 +223,8 @@ function refusalOf(error: unknown): Refusal | undefined {
 
 /** Splits a message of the engine into the problem and, after the semicolon, the remedy. */
 function lineRefused(text: string): Refusal {
-  const [message = '', ...remedy] = text.split('; ');
-  return new Refusal('line_refused', `${message}.`, remedy.join('; ') || 'Correct the line.');
+  const [message, ...remedy] = text.split('; ');
+  return new Refusal('line_refused', `${message}.`, remedy.join('; '));
 }
 
 /** The maximum number of problems in an answer, because one line may have thousands. */

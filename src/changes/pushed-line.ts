@@ -96,7 +96,7 @@ export const removes = (line: PushedLine): line is RemovedLine & { readonly numb
 
 const RULES: LineRules<SetPushedLine | RemovedLine> = {
   schemaOf: (value) => (isRemoved(value) ? removedLine : setLine),
-  keysOf: (type: ImportType) => Object.keys(SET[type]?.shape ?? {}),
+  keysOf: (type: ImportType) => Object.keys(SET[type].shape),
 };
 
 /** Skips blank lines, but includes them in the line numbers. */

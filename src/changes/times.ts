@@ -3,6 +3,7 @@ import { emailKey } from '../accounts/email.ts';
 import { sha256 } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Change, Difference, NamedType, Names, Row } from './change.ts';
+import { isMove } from './kinds.ts';
 
 export interface KnownTime {
   readonly asOf: Date;
@@ -121,9 +122,7 @@ const newerThan =
   };
 
 export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
-  change.id !== undefined &&
-  change.identity !== undefined &&
-  newerThan(times, change, false)(unlinkedKey(change.id, change.identity.issuer), 'endedAsOf');
+  linkKeys(change).some((key) => newerThan(times, change, false)(key, 'endedAsOf'));
 
 /**
  * Returns true if an outdated line certainly means the person that was found for it. Since the time of the line, no
@@ -223,9 +222,7 @@ export async function recordTimes(
         OR (known.expires_at IS NULL) <> (excluded.expires_at IS NULL)`,
     [JSON.stringify(rows), new Date(now.getTime() + REMEMBERED_MS), isImport],
   );
-  const elsewhere = differences.filter(
-    ({ change, before, fields }) => change.type === 'warehouse' && before && fields.organization_id,
-  );
+  const elsewhere = differences.filter(isMove);
   if (elsewhere.length > 0) {
     // Rights in a moved warehouse depend on the new organization.
     await tx.query(
