@@ -135,7 +135,7 @@ const factsOf = ({ expectation, defaultValue, effect }: KnownSetting): string =>
   ].join(' ');
 
 /** Returns the schema of a line of an import, also for developers of an export. */
-function importJsonSchema() {
+export function importJsonSchema() {
   const { $schema, ...schema } = z.toJSONSchema(importLine, { io: 'input', target: 'draft-7' });
   return {
     $schema,

@@ -1,5 +1,5 @@
 /** Imports that are refused, interrupted, or wait for another one. */
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { mock } from 'node:test';
 import { expect } from 'chai';
@@ -12,13 +12,14 @@ import { type ImportFile, openImportFile } from '../../src/operator/import/file.
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { withRegistries } from '../../src/operator/registries.ts';
 import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
-import { refusalOf } from '../clients/refusals.ts';
+import { expectExplained, refusalOf } from '../clients/refusals.ts';
 import { setUpOperator } from '../operator/operator-suite.ts';
 import { createPage, OPERATOR_PROGRAM, variablesOf } from '../operator/run-operator.ts';
-import { onPostgres, refuseChanges } from '../support/databases.ts';
+import { onPostgres, refuseChanges, untilOneWaits } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { importJsonSchema } from '../write-docs.ts';
 import { databaseSnapshot, emptyDatabase, fileOf, importWith, type Line, line } from './import-file.ts';
 
 const { account, membership, organization, rights, warehouse } = line;
@@ -31,12 +32,14 @@ type Rows = readonly (readonly [Line | string | Buffer, ...string[]])[];
 const FILES: Readonly<Record<string, Rows>> = {
   'names every invalid line, and what to write instead': [
     ['not json', 'is not JSON; write one object, such as {"type"'],
+    ['{"type":1', 'is not JSON from character 10 on; write one object'],
     ['[1, 2]', 'is not an object'],
     ['"text"', 'is not an object'],
     [{ type: 'organisation' }, 'type: "organisation" is not a type of line; write one of organization, warehouse'],
     ['{}', 'type: is missing; write one of organization, warehouse, account'],
-    [but({ emial: 'x' }), '"emial" is not a key of account lines; remove it; allowed here: '],
+    [but({ emial: 'x' }), '"emial" is not a key of account lines; remove it; allowed here: type, external_id, former'],
     [but({ email: 'jo' }), 'email: "jo" is not an email address; write one like "ada@example.com"'],
+    [but({ email: 7 }), 'email: 7 is not an email address; write one like "ada@example.com"'],
     [but({ email: 'stra\u00DFe@x.test' }), 'normalized; write "strasse@x.test", or another address'],
     [but({ name: ' ' }), 'name: " " is not a valid name; write 1 to 200 visible characters'],
     [but({ name: 'a\u202eb' }), 'name: "a\\u{202e}b" is not a valid name'],
@@ -47,11 +50,13 @@ const FILES: Readonly<Record<string, Rows>> = {
     [but({ external_id: 'a\0' }), 'external_id: "a\\u0000" is not a valid id'],
     [but({ identity: 'ada' }), 'identity: "ada" is not an object; write one like {"issuer"'],
     [but({ identity: { issuer: 7 } }), '7 is not a string; write the issuer of the', 'identity.subject: is missing'],
+    [but({ identity: { issuer: '1é', subject: 'é1' } }), '"1é" is not 1 to 255 print', '"é1" is not 1 to 255 print'],
     [but({ suspended: 'yes' }), 'suspended: "yes" is neither true nor false'],
     [{ type: 'account', external_id: 'A1' }, 'email: is missing; this account line needs it', 'name: is missing'],
     [{ ...organization('O1'), clients: 'closed' }, 'clients: "closed" is neither "open" nor "ask"'],
     [membership('A1', 'O1', 'chief'), 'role: "chief" is not a role; write one of owner, admin, member, viewer'],
     [rights('A1', 'W1'), 'rights: [] is empty; leave the line out instead'],
+    [{ ...rights('A1', 'W1'), rights: 'read' }, 'is not a list of rights; write one like ["read"], of read, write'],
     [rights('A1', 'W1', 'read', 'fly'), 'rights: "fly" is not a right; write one or more of read, write, manage'],
   ],
   'names dangling references, duplicates, and rights without a membership': [
@@ -81,6 +86,8 @@ const FILES: Readonly<Record<string, Rows>> = {
     [warehouse('W1', 'O1')],
     [rights('A1', 'W1', 'read')],
     [membership('A1', 'O9'), 'organization:'],
+    [warehouse('W2', 'O1', { name: '' }), 'name:'],
+    [rights('A1', 'W2', 'read')],
   ],
   'names the unreadable line to which a dangling reference may refer': [
     [organization('O1')],
@@ -99,6 +106,20 @@ const FILES: Readonly<Record<string, Rows>> = {
     ['\u0085{', 'is not JSON'],
   ],
 };
+
+describe('the schema of an import', () => {
+  it('the schema of import files describes every type of line with all its keys, and allows no others', () => {
+    const published = readFileSync(new URL('../../config/import.schema.json', import.meta.url), 'utf8');
+    const { oneOf } = JSON.parse(published);
+    expect(JSON.parse(published)).to.deep.equal(importJsonSchema());
+    for (const { description, properties, additionalProperties } of oneOf) {
+      expect(description).to.be.a('string');
+      expect(additionalProperties).to.equal(false);
+      const { type, ...keys } = properties;
+      for (const [name, key] of Object.entries(keys)) expect(key, name).to.have.property('description');
+    }
+  });
+});
 
 onPostgres('the check of an import file', (open) => {
   const { run, value, refusal, parts } = setUpOperator(open);
@@ -121,6 +142,8 @@ onPostgres('the check of an import file', (open) => {
     const start = [organization('O1'), organization('O2'), warehouse('W1', 'O1')];
     await value(`import ${fileOf(...start, account('A1'), account('A2'))}`);
     await value('accounts add --email hand@example.test --name H --invite');
+    const { id } = await value('organizations add --name Own');
+    await value(`warehouses add --organization ${id} --name Own --external-id W9`);
     await expectProblems([
       [organization('O1', 'Another name')],
       [organization('O2')],
@@ -128,8 +151,12 @@ onPostgres('the check of an import file', (open) => {
         warehouse('W1', 'O2'),
         'organization: the warehouse belongs to "O1"; to move it, add "former_organization":"O1"',
       ],
-      [account('A3', { email: 'A1@example.test' }), 'is not in the file, has this address'],
-      [account('A2', { email: 'hand@example.test' }), 'which was not imported, has this address'],
+      [
+        warehouse('W9', 'O1'),
+        'give that organization an external_id first (organizations update), or give the warehouse',
+      ],
+      [account('A3', { email: 'A1@example.test' }), '"A1", which is not in the file, has this address; use that'],
+      [account('A2', { email: 'hand@example.test' }), 'not imported, has this address; change one of the'],
       [account('A5', { email: 'anna>x@corp.test' }), 'email: "anna>x@corp.test" is not an email address'],
       [account('A6', { email: 'anna@xn--bcher-kva.test' }), 'normalized form; write "anna@bücher.test"'],
     ]);
@@ -145,7 +172,7 @@ onPostgres('the check of an import file', (open) => {
 
   it('an import file that grows while it is read is refused', async () => {
     const name = fileOf(...Array.from({ length: 2_000 }, (_, at) => account(`A${at}`)));
-    const read = async (file: ImportFile, onPiece = () => {}): Promise<number> => {
+    const read = async (file: ImportFile, onPiece: () => void): Promise<number> => {
       let lines = 0;
       for await (const piece of file.lines()) {
         lines += piece.length;
@@ -153,10 +180,6 @@ onPostgres('the check of an import file', (open) => {
       }
       return lines;
     };
-    {
-      await using file = await openImportFile(name, process);
-      expect(await read(file)).to.equal(2_000);
-    }
     await using file = await openImportFile(name, process);
     expect(await refusalOf(read(file, () => appendFileSync(name, '{}\n')))).to.equal('import_file_changed');
   });
@@ -172,8 +195,10 @@ onPostgres('the check of an import file', (open) => {
       );
     const taken = /changed the same data in the meantime \(line 2: email: /;
     const over = /which are kept: --prune would remove .*; the limit is 0 of each kind\.$/;
+    const lost = /which are kept: the lines of this import are no longer in the database: .* after a crash\.$/;
     for (const [prune, meanwhile, why, kept] of [
       [false, () => another(1, 'taken@example.test', null), taken, 0],
+      [false, () => database.query('DELETE FROM import_runs'), lost, 0],
       [true, () => another(2, 'b3@example.test', 'B3'), over, 2],
     ] as const) {
       const importing = importWith(database, file, { prune, pruneAtMost: '0', meanwhile });
@@ -207,17 +232,25 @@ onPostgres('the check of an import file', (open) => {
     expect(interrupted).to.be.instanceOf(ImportInterrupted);
     const stopped = `stopped after ${FIRST_BATCH} change(s), which are kept: the database does not answer`;
     expect(interrupted.message).to.include(stopped);
+    expect(interrupted.cause).to.be.instanceOf(StorageUnavailable);
+    expectExplained(interrupted);
     const { counts } = await importWith(database, file, {});
     expect(counts.account).to.include({ added: 600 - FIRST_BATCH, unchanged: FIRST_BATCH });
   });
 
-  it('another error of the database is not reported as a concurrent change', async () => {
+  it('a conflict in the database is reported as a concurrent change, but not another error of the database', async () => {
     const { database } = parts();
-    const accept = await refuseChanges(database, 'INSERT ON accounts', "EXCEPTION 'out of order'");
-    const { exitCode, errors } = await run(`import ${fileOf(account('C1'))}`);
-    await accept();
-    expect(exitCode).to.equal(1);
-    expect(errors).to.include('out of order').and.not.include('in the meantime');
+    for (const [error, words] of [
+      ["EXCEPTION 'out of order'", 'out of order'],
+      ["EXCEPTION 'taken' USING CONSTRAINT = 'accounts_email_key_key'", 'in the meantime'],
+      ["EXCEPTION 'deadlock' USING ERRCODE = '40P01'", 'in the meantime'],
+    ] as const) {
+      const accept = await refuseChanges(database, 'INSERT ON accounts', error);
+      const { exitCode, errors } = await run(`import ${fileOf(account('C1'))}`);
+      await accept();
+      expect(exitCode).to.equal(1);
+      expect(['out of order', 'in the meantime'].filter((one) => errors.includes(one))).to.deep.equal([words]);
+    }
   });
 });
 
@@ -250,6 +283,21 @@ onPostgres('parallel imports', (open) => {
     await lock[Symbol.asyncDispose]();
     expect(await exitCode).to.equal(0);
     expect(JSON.parse(stdout.text()).counts.accounts).to.include({ added: 1 });
+  });
+
+  it('of two imports that begin to write at the same moment, one waits for the other', async () => {
+    const { database } = parts();
+    await using first = await beginRun(database);
+    await using second = await beginRun(database);
+    const { turn } = await database.transaction(async (tx) => {
+      await tx.query('UPDATE import_runs SET writes = true WHERE id = $1', [first.id]);
+      const turn = second.takeTurn();
+      await untilOneWaits(database);
+      return { turn };
+    });
+    await first[Symbol.asyncDispose]();
+    await turn;
+    expect(await query('SELECT id FROM import_runs WHERE writes')).to.deep.equal([{ id: second.id }]);
   });
 
   it('an import extends its lock while it runs', async () => {
@@ -335,7 +383,8 @@ onPostgres('parallel imports', (open) => {
       SELECT 'imp_' || run, 'account', line, line, 'acc_' || run || line
         FROM generate_series(1, 3) run, generate_series(1, 5) line`);
     await database.query(`INSERT INTO import_runs (id, writes, started_at, expires_at)
-      SELECT 'imp_2', true, now, now + interval '1 minute' FROM clock_timestamp() now`);
+      SELECT 'imp_2', true, now, now + interval '1 minute' FROM clock_timestamp() now
+      UNION ALL SELECT 'imp_3', false, now, now - interval '61 minutes' FROM clock_timestamp() now`);
     const clean = importLinesCleaning({ database });
     const steps = [];
     for (let step = 0; step < 5; step += 1) steps.push(await clean(4));

@@ -48,7 +48,18 @@ onPostgres('operator import --prune', (open) => {
   it('`--prune` removes whatever is missing from the file, except accounts, which it suspends, and records this', async () => {
     await query('DELETE FROM activity');
     const file = without('O4', 'W3', 'A2');
-    expect(removedIn(await prune(file))).to.deep.equal([1, 1, 1, 2, 1]);
+    const done = await prune(file);
+    expect(removedIn(done)).to.deep.equal([1, 1, 1, 2, 1]);
+    expect(Object.values<Line>(done.counts).map(({ unchanged }) => unchanged)).to.deep.equal([3, 2, 3, 3, 2]);
+    const one = (type: string, more: Line) => ({ change: 'removed', type, ...more });
+    expect(done.changes).to.deep.equal([
+      one('warehouse_rights', { account: 'A1', warehouse: 'W3', rights: { before: ['read'], after: null } }),
+      one('membership', { account: 'A2', organization: 'O1', role: { before: 'member', after: null } }),
+      one('membership', { account: 'A4', organization: 'O4', role: { before: 'member', after: null } }),
+      one('warehouse', { external_id: 'W3', name: 'Warehouse W3' }),
+      one('organization', { external_id: 'O4', name: 'Organization O4' }),
+      one('account', { external_id: 'A2', name: 'a2@example.test', suspended: { before: false, after: true } }),
+    ]);
     expect(await idsIn('organizations')).to.deep.equal(['O1', 'O2', 'O3']);
     expect(await idsIn('warehouses')).to.deep.equal(['W1', 'W2']);
     expect(await idsIn('accounts')).to.have.length(4);
@@ -146,7 +157,8 @@ onPostgres('operator import --prune', (open) => {
       ['', '10%'],
       [' --prune-at-most 0', '0'],
     ] as const) {
-      const { message } = await refusal(asked + option);
+      const { message, remedy } = await refusal(asked + option);
+      expect(remedy).to.contain('Check that the file is complete').and.contain('add --prune-at-most 67%.');
       expect(message).to.equal(
         `--prune would remove 2 of 3 warehouses, 2 of 3 rights in warehouses; the limit is ${limit} of each kind.`,
       );

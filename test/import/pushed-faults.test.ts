@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { beginRun } from '../../src/changes/runs.ts';
 import { operatorOn, valueFrom } from '../operator/run-operator.ts';
 import { startTcpProxy } from '../storage/tcp-proxy.ts';
-import { untilOneWaits } from '../support/databases.ts';
+import { refuseChanges, untilOneWaits } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
@@ -23,7 +23,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     service = await start({ settings: { senders: SENDERS, import: { removalsPerHour: '1000' } } });
   });
 
-  it('a batch whose lines remove more rows than one statement can remove is applied in smaller batches', async () => {
+  it('lines and imports that remove more rows than one statement can remove are applied in smaller batches', async () => {
     const { database } = service;
     const people = numbered(9_000, 9_100);
     const members = people.map((id) => membership(id, 'O9'));
@@ -34,12 +34,31 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
         RETURN NULL; END $$;
       CREATE TRIGGER too_many AFTER DELETE ON organization_memberships
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION too_many()`);
-    const { results } = await push(
-      service,
-      members.map((one) => ({ ...one, removed: true })),
-    );
+    const first = members.slice(0, 50).map((one) => ({ ...one, removed: true }));
+    const { results } = await push(service, first);
+    const file = fileOf(organization('O9'), ...people.map((id) => account(id)));
+    const { counts } = await valueFrom(operatorOn(database), `import ${file} --prune --prune-at-most 100% --yes`);
     await database.query('DROP FUNCTION too_many CASCADE');
-    expect(results).to.deep.equal(Array(100).fill('ok'));
+    expect(results).to.deep.equal(Array(50).fill('ok'));
+    expect(counts.memberships).to.include({ removed: 50 });
+  });
+
+  it('a transaction that PostgreSQL undoes because of others is repeated, at most twice', async () => {
+    const { database } = service;
+    for (const [code, failures, result] of [
+      ['40001', 2, 'ok'],
+      ['40P01', 2, 'ok'],
+      ['40001', 3, 'line_overtaken'],
+      ['57014', 3, 'statement_too_long'],
+    ] as const) {
+      await database.query('CREATE SEQUENCE tries');
+      const first = `INSERT ON accounts FOR EACH ROW WHEN (nextval('tries') <= ${failures})`;
+      const accept = await refuseChanges(database, first, `EXCEPTION 'undone' USING ERRCODE = '${code}'`);
+      const { answers } = await push(service, [account(`R${code}${failures}`)]);
+      await accept();
+      await database.query('DROP SEQUENCE tries');
+      expect(answers[0]?.code ?? answers[0]?.result, code).to.equal(result);
+    }
   });
 
   it('a line waits for an unfinished change by another node, and is then compared with its result', async () => {

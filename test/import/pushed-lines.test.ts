@@ -4,7 +4,9 @@
  */
 import { connect } from 'node:net';
 import { expect } from 'chai';
+import { expectExplained } from '../clients/refusals.ts';
 import { operatorOn, refusalFrom, valueFrom } from '../operator/run-operator.ts';
+import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startsOn, type TestService } from '../support/service.ts';
 import { bodyOf, emptyDatabase, fileOf, type Line, line } from './import-file.ts';
@@ -55,12 +57,12 @@ describe('pushed changes', () => {
     expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('ok'));
     const steps: readonly (readonly [Line, readonly string[]])[] = [
       [membership('A1', 'O1', 'admin'), ['a1 admin', 'a1 {read}']],
-      [ending(rights('A1', 'W1', 'read')), ['a1 admin']],
+      [ending(rights('A1', 'W1')), ['a1 admin']],
       [rights('A1', 'W1', 'read', 'write'), ['a1 admin', 'a1 {read,write}']],
-      [ending(membership('A1', 'O1')), []],
+      [ending(membership('A1', 'O1', 'chief')), []],
       [ending(person), ['a1 suspended']],
       [account('A1'), []],
-      [ending(account('A1'), { deleted: true }), []],
+      [ending(account('A1', { name: 7, identity: 7, suspended: 7 }), { deleted: true }), []],
     ];
     for (const [one, left] of steps) {
       expect(await results(one, one)).to.deep.equal(['ok', 'unchanged']);
@@ -75,6 +77,9 @@ describe('pushed changes', () => {
     const lines = renamed.map((one, index) => ({ ...one, former_external_id: ['O1', 'W1', 'A1'][index] }));
     expect(await results(...lines)).to.deep.equal(Array(3).fill('ok'));
     expect(await state()).to.deep.equal(['a2 member', 'a2 {read}']);
+    const { answers } = await send(account('A3'), { ...account('A2'), former_external_id: 'A3' });
+    const message = 'former_external_id: the database has both "A3" and the external_id.';
+    expect(answers[1]).to.include({ code: 'line_refused', message, remedy: 'Delete one of the two first.' });
   });
 
   it('a pushed organization gets the policy of its line, otherwise the default policy of the settings', async () => {
@@ -89,15 +94,16 @@ describe('pushed changes', () => {
   });
 
   it('an import neither changes nor prunes a record that was pushed after the time of its file', async () => {
-    const before = fileOf(...PLACES, account('A0'), ...PERSON.slice(0, 2), account('A2'), membership('A2', 'O1'));
+    const people = [...PERSON.slice(0, 2), account('A2'), membership('A2', 'O1')];
+    const [before, without] = [fileOf(...PLACES, account('A0'), ...people), fileOf(...PLACES, ...people)];
     const nightly = (seconds: number, file = before) =>
       run(`import ${file} --as-of ${ago(seconds)} --prune --prune-at-most 100% --yes`);
     await nightly(500);
     const left = ending(membership('A1', 'O1'));
     await send(at(100, left), at(100, account('A3')), at(100, membership('A3', 'O1')));
     await send(at(100, ending(account('A2'), { deleted: true })));
-    expect((await nightly(200)).newer).to.be.above(0);
-    expect(await state()).to.deep.equal(['a3 member']);
+    expect((await nightly(200, without)).newer).to.be.above(0);
+    expect(await state()).to.deep.equal(['a0 suspended', 'a3 member']);
     await nightly(50);
     expect(await state()).to.deep.equal(['a1 member', 'a2 member', 'a3 suspended']);
     // An older file that is imported later wins: imports are not compared with each other.
@@ -107,6 +113,9 @@ describe('pushed changes', () => {
     await nightly(50);
     // The time of the file counts for each of its lines, even if the line changed nothing.
     expect(await results(at(60, left), at(40, left))).to.deep.equal(['outdated', 'ok']);
+    await run(`import ${without} --as-of ${ago(20)}`);
+    const late = ['A0', 'A2'].map((id) => at(30, account(id, { name: 'Renamed' })));
+    expect(await results(...late)).to.deep.equal(['ok', 'outdated']);
   });
 
   it('a line can name records without an external id by their id, and a user by email address', async () => {
@@ -136,17 +145,18 @@ describe('pushed changes', () => {
   it('a line with id and external_id sets the external id of a user; keys that name different users are refused', async () => {
     const { person: id, place } = await byHand();
     await send(...PLACES, account('A1'));
-    expect(await results(account('A2', { id }))).to.deep.equal(['ok']);
+    expect(await results(account('A2', { id }), account('A2', { id }))).to.deep.equal(['ok', 'unchanged']);
     const member = membership('A1', 'O1');
     const got = await results(
       account('A1', { id }),
       account('A3', { id }),
       { ...member, account_id: id },
       { ...member, account_email: 'a2@example.test' },
+      { ...member, account_email: 'a9@example.test' },
       { ...member, organization_id: place },
       ending(person, { email: 'a2@example.test' }),
     );
-    expect(got).to.deep.equal(Array(6).fill('names_disagree'));
+    expect(got).to.deep.equal(Array(7).fill('names_disagree'));
     expect(await state()).to.deep.equal([]);
     // The person is suspended even if no account has the address in the line.
     expect(await results(ending(person, { email: 'old@example.com' }))).to.deep.equal(['ok']);
@@ -163,12 +173,14 @@ describe('pushed changes', () => {
       { type: 'account', id: `acc_${'x'.repeat(16)}`, removed: true },
       { type: 'account', email: 'unknown@example.com', name: 'Nobody' },
       { type: 'membership', role: 'member', organization: 'O1' },
+      { type: 'membership', role: 'member', account: 'A1' },
     );
     const unknown = Array(3).fill('account_unknown');
     const places = ['organization_unknown', 'warehouse_unknown'];
-    expect(got).to.deep.equal(['account_unknown', 'ok', ...places, ...unknown, 'name_missing']);
+    expect(got).to.deep.equal(['account_unknown', 'ok', ...places, ...unknown, 'name_missing', 'name_missing']);
     expect(answers[0]?.message).to.equal('account: there is no account "A9".');
-    expect(answers[7]?.remedy).to.contain('account, account_id, account_email');
+    expect(answers[7]?.remedy).to.equal('Write one of account, account_id, account_email.');
+    expect(answers[8]?.remedy).to.equal('Write one of organization, organization_id.');
   });
 
   it('if the database refuses a line, the other lines of its batch are applied, in few transactions', async () => {
@@ -186,8 +198,8 @@ describe('pushed changes', () => {
     const { answers } = await send(account('A3', taken), account('A4'));
     expect(answers[1]?.result).to.equal('ok');
     expect(answers[0]).to.include({ result: 'refused', code: 'line_refused' });
-    expect(answers[0]?.message).to.contain('email:');
-    expect(answers[0]?.remedy).to.contain('use that external_id');
+    expect(answers[0]?.message).to.equal('email: the account with the external_id "P2" has this address.');
+    expect(answers[0]?.remedy).to.contain('or first send a line that gives that account another address');
     // The lines are applied in their order: the first line frees the address for the second line.
     const moved = await results(account('P2', { email: 'new@example.test' }), account('A3', taken));
     expect(moved).to.deep.equal(['ok', 'ok']);
@@ -204,6 +216,9 @@ describe('pushed changes', () => {
       { ...one, account_id, role: 'viewer' },
     );
     expect(got).to.deep.equal(['ok', 'ok', 'unchanged']);
+    await send(account('A1'));
+    const named = { type: 'account', email: 'NEW@example.test', name: 'New' };
+    expect(await results(account('A1', { email: 'new@example.test' }), named)).to.deep.equal(['ok', 'ok']);
   });
 
   it('pushed lines may remove 50 records an hour, or 10 % of the users if that is more; an operator can allow more', async () => {
@@ -213,7 +228,11 @@ describe('pushed changes', () => {
     const { answers, results: got } = await send(...gone);
     expect(got).to.deep.equal([...Array(50).fill('ok'), ...Array(10).fill('held_back')]);
     expect(answers[55]?.remedy).to.contain('gatehouse changes allow 10.');
-    expect(await results(account('P55', { suspended: true }))).to.deep.equal(['held_back']);
+    const suspended = { suspended: true };
+    expect(await results(account('P55', suspended), account('Q1', suspended))).to.deep.equal(['held_back', 'ok']);
+    await send(...PLACES, organization('O2'), membership('P59', 'O1'), rights('P59', 'W1', 'read'));
+    expect(await results(warehouse('W1', 'O2', { former_organization: 'O1' }))).to.deep.equal(['held_back']);
+    expect(await query('SELECT FROM pushed_removals')).to.have.length(1);
     expect(await results(gone[0] ?? '')).to.deep.equal(['unchanged']);
     expect(await run('changes allow 2')).to.deep.equal({ allowed: 2 });
     expect(await results(...gone.slice(50, 53))).to.deep.equal(['ok', 'ok', 'held_back']);
@@ -253,9 +272,10 @@ describe('pushed changes', () => {
   });
 
   it('the audit shows the name of the sender, and the request', async () => {
-    const { headers } = await send(account('A1'), ending(account('A1')));
+    const { headers } = await send(account('A1'), ending(account('A1')), ending(account('A1'), { deleted: true }));
     const all = JSON.stringify(await run('audit --actor operator'));
-    for (const one of ['account_added', 'account_suspended', '"hr"', headers.get('x-request-id')]) {
+    const actions = ['account_added', 'account_suspended', 'account_deleted'];
+    for (const one of [...actions, '"hr"', '"by":"changes"', headers.get('x-request-id')]) {
       expect(all).to.contain(one);
     }
   });
@@ -309,27 +329,35 @@ describe('pushed changes', () => {
 
     it('a line that is not a JSON object in UTF-8, or too long, is refused; others are applied, blank lines are skipped', async () => {
       const deep = `{"type":"account","external_id":${'['.repeat(30_000)}${']'.repeat(30_000)}}`;
-      const texts = ['["list"]', 'null', Buffer.from([0xff, 0xfe]), '{"type":"account"}', '{"type":"acount"}', '\0'];
-      const { answers, results } = await push(running, [
-        ...['no json', '', ...texts, 'x'.repeat(70_000), deep],
-        account('A1', { surname: 'x' }),
-        account('A1', { as_of: 'yesterday' }),
-        { ...organization('O1'), removed: true },
-        account('A1', { deleted: true }),
-        line.rights('A1', 'W1', ...Array(6_000).fill('fly')),
-        account('A1'),
-      ]);
-      expect(results).to.deep.equal([...Array(14).fill('line_invalid'), 'ok']);
-      expect(answers.map(({ line: number }) => number)).to.deep.equal([
-        1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
-      ]);
-      for (const { message = '', remedy } of answers.slice(0, -1)) {
-        expect(message.length).to.be.within(10, 800);
-        expect(remedy).to.be.a('string');
+      const member = { type: 'membership', organization: 'O1', role: 'member' };
+      const rows: readonly (readonly [Line | string | Buffer, string])[] = [
+        ['no json', 'is not JSON'],
+        ['["list"]', 'is not an object'],
+        [Buffer.from([0xff, 0xfe]), 'is not UTF-8'],
+        ['{"type":"account"}', 'email: is missing; this account line needs it name: is missing; this account'],
+        ['x'.repeat(70_000), 'is longer than 65536 bytes'],
+        [deep, 'external_id: '],
+        [
+          account('A1', { surname: 'x' }),
+          'is not a key of account lines; remove it; allowed here: type, external_id, former',
+        ],
+        [account('A1', { as_of: 'yesterday' }), 'is not a time; write one like "2026-01-31T08:00:00Z"'],
+        [account('A1', { removed: 'yes' }), 'removed: "yes" is neither true nor false'],
+        [account('A1', { id: 7 }), 'id: 7 is not an id'],
+        [account('A1', { id: 'acc_1' }), 'id: "acc_1" is not an id; write it as `list` shows it, or use'],
+        [{ ...member, account_email: 7 }, 'account_email: 7 is not an email address'],
+        [{ ...member, account_email: 'jo' }, 'is not an email address; write one like "ada@example.com"'],
+        [{ ...organization('O1'), removed: true }, 'import --prune'],
+        [account('A1', { deleted: true }), 'needs `"removed": true`'],
+        [line.rights('A1', 'W1', ...Array(6_000).fill('fly')), 'rights: "fly" is not a right'],
+      ];
+      const { answers, results } = await push(running, ['', ...rows.map(([one]) => one), account('A1')]);
+      expect(results).to.deep.equal([...rows.map(() => 'line_invalid'), 'ok']);
+      for (const [at, [, words]] of rows.entries()) {
+        const { line: number, message = '' } = answers[at] ?? {};
+        expect(number, message).to.equal(at + 2);
+        expect(message).to.contain(words).and.have.length.below(800);
       }
-      expect(answers[9]?.message).to.contain('surname');
-      expect(answers[11]?.message).to.contain('import --prune');
-      expect(answers[12]?.message).to.contain('needs `"removed": true`');
     });
 
     it('an as_of more than five minutes in the future is refused', async () => {
@@ -342,14 +370,22 @@ describe('pushed changes', () => {
       expect(results).to.deep.equal(['as_of_in_future', 'ok', 'outdated']);
     });
 
-    it('a request may have 1,000 lines, and one with 1,001 lines is refused', async () => {
+    it('a request may have 1,000 lines, applied in a few batches, and one with 1,001 lines is refused', async () => {
       const people = Array.from({ length: 1_001 }, (_, at) => account(`A${at}`));
       const { status, text } = await push(running, people);
       expect({ status, code: JSON.parse(text).code }).to.deep.equal({ status: 413, code: 'too_many_lines' });
+      expectExplained(JSON.parse(text));
       expect(await count()).to.equal(0);
       const { results } = await push(running, people.slice(1));
       expect(new Set(results)).to.deep.equal(new Set(['ok']));
       expect(await count()).to.equal(1_000);
+      // Batches of 500 lines, or of 20 lines if each may change many rows.
+      await send(...people.slice(1, 42).map((one) => ending(one, { deleted: true })));
+      const batches = await query('SELECT action, count(DISTINCT xact)::int FROM activity GROUP BY action ORDER BY 2');
+      expect(batches.map(Object.values)).to.deep.equal([
+        ['account_added', 2],
+        ['account_deleted', 3],
+      ]);
     });
 
     it('a body of more than one megabyte is refused before it is read completely, and changes nothing', async () => {
@@ -378,7 +414,7 @@ describe('pushed changes', () => {
       expect((await push(running, [account('A1')])).results).to.deep.equal(['unchanged']);
     });
 
-    it('PostgreSQL plans the statements of a line once per connection, whatever the line names', async () => {
+    it('PostgreSQL plans the statements of a line once per connection, whatever the line names, and never scans a table', async () => {
       // With one connection, this query reads what the pushes have left on it.
       const one = await startOnPostgres({ settings: { senders, storage: { databaseConnections: 1 } } });
       const plans = () =>
@@ -386,6 +422,8 @@ describe('pushed changes', () => {
           "SELECT statement, generic_plans::int AS reused FROM pg_prepared_statements WHERE statement LIKE '%known_times%'",
         );
       const add = async (name: string) => expect((await push(one, [account(name)])).results).to.deep.equal(['ok']);
+      const scanning = "INSERT ON accounts FOR EACH ROW WHEN (current_setting('enable_seqscan') = 'on')";
+      await refuseChanges(one.database, scanning);
       for (const name of ['A1', 'A2', 'A3', 'A4', 'A5', 'A6', 'A7']) await add(name);
       const before = await plans();
       await add('A8');

@@ -1,5 +1,6 @@
 /** Pushes lines to `POST /changes` as another system does, and reads the answers. */
 import type { LineAnswer } from '../../src/changes/push.ts';
+import { expectExplained } from '../clients/refusals.ts';
 import { bodyOf, type Line } from './import-file.ts';
 
 export const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
@@ -48,6 +49,7 @@ export async function push(
         .filter(Boolean)
         .map((one) => JSON.parse(one))
     : [];
+  for (const answer of answers) if (answer.code !== undefined) expectExplained(answer);
   const results = answers.map(({ result, code }) => (result === 'refused' ? `${code}` : result));
   return { status: response.status, headers: response.headers, text, answers, results };
 }

@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import type { Settings } from '../../src/config/settings.ts';
 import { runOperator } from '../../src/operator/program/run-operator.ts';
 import type { OpenDatabase } from '../../src/storage/database.ts';
+import { expectExplained } from '../clients/refusals.ts';
 import { fileWith } from '../config/configuration.ts';
 import { COMPILE_CACHE } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';
@@ -114,7 +115,9 @@ export async function valueFrom(
 
 /** Returns the refusal of a command that must exit with 1. */
 export async function refusalFrom(run: RunOperator, words: Words, input?: string) {
-  return (await valueFrom(run, words, { input, exitCode: 1 })).error;
+  const { error } = await valueFrom(run, words, { input, exitCode: 1 });
+  expectExplained(error);
+  return error;
 }
 
 /** Expects that each of these command lines exits with 2, before any store is opened. */

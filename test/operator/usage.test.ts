@@ -173,25 +173,6 @@ describe('the operator command', () => {
   });
 });
 
-describe('the schema of an import', () => {
-  const PUBLISHED = path.join(import.meta.dirname, '../../config/import.schema.json');
-  const published = readFileSync(PUBLISHED, 'utf8');
-
-  it('the schema of import files describes every type of line with all its keys, and allows no others', () => {
-    const { oneOf } = JSON.parse(published);
-    const types = oneOf.map((line: { properties: { type: { const: string } } }) => {
-      return line.properties.type.const;
-    });
-    expect(types).to.have.members(['organization', 'warehouse', 'account', 'membership', 'warehouse_rights']);
-    for (const { description, properties, additionalProperties } of oneOf) {
-      expect(description).to.be.a('string');
-      expect(additionalProperties).to.equal(false);
-      const { type, ...keys } = properties;
-      for (const [name, key] of Object.entries(keys)) expect(key, name).to.have.property('description');
-    }
-  });
-});
-
 describe('the deployment that a command acts on', () => {
   describeOn([postgresServer], 'a database on which Gatehouse was never started', () => {
     it('a command on an empty database is refused with exit code 2, and the database stays empty', async () => {
