@@ -18,6 +18,7 @@ import {
 import { createPerson } from '../support/person.ts';
 import { execute, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, runProgram } from '../support/programs.ts';
+import { addFrozenNode } from '../support/ready-node.ts';
 import { inRedis, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
@@ -286,11 +287,7 @@ function testRestores(which: 'systemd' | 'others'): void {
 
   it('a restore to a new server with an empty Redis revokes everything, and the doctor finds no problem', async () => {
     // A process of the lost machine, which no longer runs, belongs to no backup.
-    await service.database.query(
-      `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
-        SELECT 'lost:1', seen_at, clock_timestamp() - interval '5 minutes', cookie_keys, token_keys, state, runs_with
-        FROM node_keys`,
-    );
+    await addFrozenNode(service.database, '', 'lost:1', 300);
     const issued = await issueAccess(SECTIONS.systemd);
     await service.close();
     // Empty stores stand for those of the new machine.

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Environment } from '../operator/run-operator.ts';
+import { readinessOf } from '../support/metrics.ts';
 import { freePort, type Program, startProgram } from '../support/programs.ts';
 import type { TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -89,11 +90,7 @@ export async function launchNode({
     operatorsUrl,
     environment,
     writeSettings,
-    async readyz() {
-      const response = await fetch(`${operatorsUrl}/readyz`);
-      const body = (await response.json()) as Readonly<Record<string, unknown>>;
-      return { status: response.status, body };
-    },
+    readyz: () => readinessOf({ operatorsUrl }),
   };
 }
 

@@ -11,6 +11,7 @@ import { operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
 import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
+import { addFrozenNode } from '../support/ready-node.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Overrides, startsOn, type TestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -52,15 +53,8 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     valueFrom(operatorAt(service), words, { exitCode });
   const removeOthers = () => first.database.query("DELETE FROM node_keys WHERE node LIKE 'other:%'");
 
-  /** Adds the row of a node whose last heartbeat was this long ago; negative for a lasting one. */
-  async function addNode(name: string, seconds: number): Promise<void> {
-    await first.database.query(
-      `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
-        SELECT $2, seen_at, clock_timestamp() - $3 * interval '1 second', cookie_keys, token_keys, state,
-          runs_with || '{"reload": {"request": 0}}' FROM node_keys WHERE node LIKE '%' || $1`,
-      [portOf(first), name, seconds],
-    );
-  }
+  /** A negative number of seconds adds a node that stays. */
+  const addNode = (name: string, seconds: number) => addFrozenNode(first.database, portOf(first), name, seconds);
 
   function writeAll(): void {
     for (const name of ['first', 'second', 'third']) write(name, 10);

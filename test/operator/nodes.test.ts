@@ -7,6 +7,7 @@ import { listNodes } from '../../src/storage/nodes.ts';
 import { environmentOf } from '../doctor/behind-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
+import { addFrozenNode } from '../support/ready-node.ts';
 import { freshRedisUrl } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { startsOn, type TestService } from '../support/service.ts';
@@ -38,16 +39,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     names = await Promise.all([first, second].map(nameOf));
   });
 
-  /** Adds a node whose last heartbeat was this long ago, as if its process had been frozen since. */
-  async function addFrozenNode(node: string, seconds: number): Promise<void> {
-    await first.database.query(
-      `INSERT INTO node_keys
-          (node, seen_at, noted_at, cookie_keys, token_keys, state, ready_since, runs_with)
-        SELECT $2, seen_at, clock_timestamp() - $3 * interval '1 second', cookie_keys, token_keys,
-          state, ready_since, runs_with FROM node_keys WHERE node = $1`,
-      [names[0], node, seconds],
-    );
-  }
+  const addFrozen = (node: string, seconds: number) => addFrozenNode(first.database, names[0] ?? '', node, seconds);
   const removeNodes = () => first.database.query("DELETE FROM node_keys WHERE node LIKE 'frozen:%'");
 
   it('`nodes` lists the version and state of each node, and when it became ready', async () => {
@@ -62,14 +54,14 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
   });
 
   it('a stalled node is listed as silent after half a minute', async () => {
-    await addFrozenNode('frozen:1', 31);
+    await addFrozen('frozen:1', 31);
     const { nodes } = await valueFrom(run, 'nodes');
     expect(nodes[0]).to.include({ node: 'frozen:1', state: 'silent' });
     await removeNodes();
   });
 
   it('`nodes --wait` waits for a heartbeat of each node after its own start, and names nodes without one', async () => {
-    await addFrozenNode('frozen:2', 5);
+    await addFrozen('frozen:2', 5);
     const late = await run('nodes --wait 3 --within 3s');
     expect(late.exitCode).to.equal(1);
     expect(late.output).to.contain('of 3 node(s) became ready');

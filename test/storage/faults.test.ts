@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { textsFor } from '../../src/texts/texts.ts';
 import { granted, partnerTokens, type Tokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
+import { readinessOf } from '../support/metrics.ts';
 import {
   ask,
   authorizationUrl,
@@ -98,18 +99,10 @@ for (const { title, harmed, tokens } of SCENARIOS) {
         await undo();
       }
 
-      await eventually(async () => {
-        const { status } = await fetch(`${node.operatorsUrl}/readyz`);
-        expect(status).to.equal(200);
-      });
+      await eventually(async () => expect((await readinessOf(node)).status).to.equal(200));
       // Retry: this node has the time limits of production, and on a slow machine may answer 503 first.
-      await eventually(async () => {
-        const issued = await clientCredentials(node.issuer, seeded.clients.machine);
-        expect(issued).to.include({ status: 200 });
-      });
-      expect(await clientCredentials(service.issuer, seeded.clients.machine)).to.include({
-        status: 200,
-      });
+      await eventually(() => granted(clientCredentials(node.issuer, seeded.clients.machine)));
+      await granted(clientCredentials(service.issuer, seeded.clients.machine));
       await expectValid(service.issuer, seeded, prior);
       // A PostgreSQL that hung may have read the revocation, and carry it out when it continues.
       const isActive = await partner.isActive(prior.toRevoke.accessToken);
