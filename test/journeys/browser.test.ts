@@ -1,11 +1,11 @@
 /** Users connect a client in a real Chromium. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { describeInBrowser, enterAs, signInOn, type Visit } from '../support/browser.ts';
 import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
-import { createPerson } from '../support/person.ts';
 import { addTestClient } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -37,11 +37,7 @@ describeInBrowser('connecting a client in the browser', (visit) => {
   const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
   const CONSENT = 'Allow Warehouse Map to access your warehouses?';
 
-  async function signInBefore(page: Page): Promise<void> {
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
-    await enterAs(page, on.issuer, person);
-  }
+  const signInBefore = async (page: Page) => enterAs(page, on.issuer, await signedIn(on, on.seeded.person));
   /** Opens the consent page with an existing session. */
   async function reachConsent(page: Page): Promise<void> {
     await signInBefore(page);

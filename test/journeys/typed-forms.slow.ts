@@ -2,10 +2,10 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { LIST, REDIRECT_URI } from '../pages/client-owner.ts';
+import { signedIn } from '../pages/signed-in-person.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { createPerson } from '../support/person.ts';
 import { passwordLink } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 
@@ -22,9 +22,7 @@ describeInBrowser('the values that users enter', (visit) => {
 
   async function signedInPage(javaScript: boolean): Promise<Page> {
     const { page } = await visit({ javaScript });
-    const person = createPerson(on.issuer);
-    await person.signIn(on.seeded.person);
-    await enterAs(page, on.issuer, person);
+    await enterAs(page, on.issuer, await signedIn(on, on.seeded.person));
     return page;
   }
 
