@@ -28,17 +28,16 @@ const madeUp = (value: string): string => {
 async function issueAll({ clients, partner, seeded }: Seeded, service: TestService) {
   const { issuer } = service;
   const code = await partner.code(clients.confidential);
-  const { body } = await exchangeCode(issuer, clients.confidential, code);
-  const machine = await clientCredentials(issuer, clients.machine);
+  const tokens = await granted(exchangeCode(issuer, clients.confidential, code));
+  const machine = await granted(clientCredentials(issuer, clients.machine));
   const client = await addTestClient(service, `Partner ${performance.now()}`);
   const { value: apiKey } = await apiKeyOf(service, seeded.person);
-  const tokens = tokensOf({ body });
   return {
     client,
     values: {
       code: await partner.code(clients.confidential),
       ...tokens,
-      machineToken: String(machine.body.access_token),
+      machineToken: machine.accessToken,
       secret: client.secret ?? '',
       rotatedSecret: (await service.clients.addSecret(client.id)).secret,
       commandSecret: String((await valueFrom(operatorFor(service), ['clients', 'add', ...ADDED])).client_secret),
