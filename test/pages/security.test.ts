@@ -4,7 +4,7 @@ import { describeInBrowser, signInOn } from '../support/browser.ts';
 import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { createPerson, type Person } from '../support/person.ts';
+import { createPerson, isSignedIn, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { addPerson, type SeededPerson } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -32,7 +32,6 @@ describe('the security page', () => {
     person = await signedIn(on.service, await addPerson(on.service, 'Pat'));
   });
 
-  const isSignedIn = async (who: SignedInPerson): Promise<boolean> => (await who.get('/profile')).status === 200;
   const change = (fields = {}) =>
     person.fillIn(PATH, { current_password: person.password, new_password: NEW_PASSWORD, ...fields });
   const canSignIn = async (password: string): Promise<boolean> => {

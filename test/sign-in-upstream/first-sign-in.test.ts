@@ -4,7 +4,7 @@ import type { LinkPurpose } from '../../src/accounts/password-links/password-lin
 import { said } from '../pages/client-owner.ts';
 import { addPasskey } from '../pages/passkeys/soft-passkey.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { createPerson, type Page, type Person } from '../support/person.ts';
+import { createPerson, isSignedIn, type Page, type Person } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import type { UpstreamAccount } from '../support/upstream.ts';
 import { startWithUpstream, WITH_PLATFORM } from './service.ts';
@@ -35,7 +35,6 @@ describe('the first sign-in with a provider', () => {
     await browser.signIn(person);
     return browser;
   };
-  const isSignedIn = async (browser: Person): Promise<boolean> => (await browser.get('/profile')).status === 200;
   const arrived = async (path = '/login'): Promise<{ owner: ReturnType<typeof on.traveller>; page: Page }> => {
     const owner = on.traveller();
     const start = await owner.follow(await owner.get(path));

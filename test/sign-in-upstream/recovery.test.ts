@@ -8,7 +8,7 @@ import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { startsWithMail } from '../support/mail-server.ts';
 import { authorizationUrl } from '../support/oauth.ts';
-import { createPerson, type Page, type Person } from '../support/person.ts';
+import { createPerson, isSignedIn, type Page, type Person } from '../support/person.ts';
 import { addPerson, passwordLink, type SeededPerson } from '../support/seed.ts';
 import type { Traveller, UpstreamAccount } from '../support/upstream.ts';
 import { startWithUpstream } from './service.ts';
@@ -31,7 +31,6 @@ describe('an account to which an attacker had access', () => {
 
   const linkFor = (purpose: LinkPurpose, { accountId } = person): Promise<string> =>
     passwordLink(on.service, { accountId }, purpose);
-  const isSignedIn = async (who: Pick<Person, 'get'>): Promise<boolean> => (await who.get('/profile')).status === 200;
   const partner = (browser?: Person) => partnerTokens(on.service.issuer, { ...on.seeded, person }, browser);
   const isActive = (token: string) => partner().isActive(token);
   const mailAbout = async (what: string): Promise<string> => (await mail.mailTo(person.email, what)).text;

@@ -1,7 +1,7 @@
 /** Forged and malformed passkey answers are refused with a helpful page and change nothing. */
 import { expect } from 'chai';
 import { type Lie, makePasskey, type SoftPasskey } from '../../support/authenticator.ts';
-import { createPerson, type Person } from '../../support/person.ts';
+import { createPerson, isSignedIn } from '../../support/person.ts';
 import { startSeeded } from '../../support/seeded.ts';
 import { said } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
@@ -27,7 +27,6 @@ describe('a passkey', () => {
     const used = await on.service.database.query('SELECT FROM used_challenges');
     return [rows, used.length];
   };
-  const isSignedIn = async (person: Person) => (await person.get('/profile')).status === 200;
 
   const LIES: Readonly<Record<string, Lie>> = {
     'for another site': { origin: 'https://gatehouse.example' },
