@@ -76,6 +76,18 @@ describeOn([postgresServer], 'a node whose PostgreSQL cannot write', () => {
       undo: () => set('RESET default_transaction_read_only'),
     }));
 
+  it('while the database is read-only, the node itself counts wrong client secrets, and warns in its log', async () => {
+    await set('SET default_transaction_read_only = on');
+    try {
+      await eventually(async () => {
+        expect((await clientCredentials(service.issuer, { ...machine, secret: 'wrong' })).status).to.equal(401);
+        expect(service.logLines.join('')).to.contain('attempts are counted by this process only');
+      });
+    } finally {
+      await set('RESET default_transaction_read_only');
+    }
+  });
+
   it('a node is not ready while PostgreSQL cannot extend any file, and recovers by itself', () =>
     expectNoticed(service, {
       reason: /temp_file_limit/,
