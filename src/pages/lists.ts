@@ -1,5 +1,6 @@
 /** Searches, filters and sorts a list, and splits it into pages. A page's URL names the last entry before the page. */
 import type { ParsedUrlQuery } from 'node:querystring';
+import { collator } from '../accounts/access/reach.ts';
 import { message, type Text } from '../base/message.ts';
 
 const PAGE_SIZE = 25;
@@ -67,8 +68,6 @@ export interface ListChoice {
   readonly label: Text;
   readonly isChosen: boolean;
 }
-
-export const collator = new Intl.Collator('en', { numeric: true });
 
 export const byText = <Row>(name: string, label: Text, keyOf: (row: Row) => string): ListOrder<Row> => ({
   name,

@@ -7,6 +7,7 @@ import { sha256 } from '../base/random-id.ts';
 import { requestOrigin, requestState } from '../base/request-state.ts';
 import type { BrowserSession, BrowserSessions } from '../provider/browser-sessions.ts';
 import { mayAct, type Standing, type Standings } from '../provider/standings.ts';
+import { SECURITY } from './routes.ts';
 
 /** The protection of forms against forgery (host/form-token.ts). */
 export interface FormChecks {
@@ -35,10 +36,9 @@ export function seeOther(ctx: Context, url: string): void {
 }
 
 /** Redirects GET at the URL of a form to the page: users return to this URL after a sign-in that the POST required. */
-export const backTo = (page: string) =>
-  function backToPage(ctx: Context): void {
-    seeOther(ctx, `${page}${ctx.search}`);
-  };
+export function backToSecurity(ctx: Context): void {
+  seeOther(ctx, `${SECURITY}${ctx.search}`);
+}
 
 export { requestOrigin };
 

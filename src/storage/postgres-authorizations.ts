@@ -11,10 +11,10 @@ import {
   REMEMBER_EXPIRED_SECONDS,
 } from './token-store.ts';
 
-// The database's clock plus `shift` milliseconds, which only tests use.
-const clockTable = (shift: string): string => `
+// The database's clock plus the milliseconds in `$1`, which only tests use.
+const CLOCK = `
   (SELECT ms, ms / 1000 AS now FROM (
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${shift}::bigint AS ms) t) clock`;
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::bigint AS ms) t) clock`;
 
 const BEGIN = `
   INSERT INTO authorizations (key, account_id, client_id, generation, secret, redirect_uri_hash,
@@ -22,7 +22,7 @@ const BEGIN = `
     usable_until, forgotten_at, client_generation)
   SELECT $2, $3, $4, $5::integer, $6, $7, $8, now, now + $10::bigint, -1, '', ms, false,
     now + $9::bigint, now + $9::bigint + ${REMEMBER_CODE_SECONDS}, $11::integer
-  FROM ${clockTable('$1')}`;
+  FROM ${CLOCK}`;
 
 const ISSUED = 'a.attempt, a.rotation, now::float8, a.usable_until::float8 AS "usableUntil"';
 
@@ -44,7 +44,7 @@ const EXCHANGE = `
   UPDATE authorizations a SET rotation = 0, attempt = $3, rotated_at = ms,
     usable_until = ${usableUntil('$4')},
     forgotten_at = ${usableUntil('$4')} + ${REMEMBER_EXPIRED_SECONDS}
-  FROM ${clockTable('$1')}
+  FROM ${CLOCK}
   WHERE ${isThere}
     AND (a.rotation = -1 AND a.usable_until > now OR a.rotation = 0 AND a.attempt = $3)
   RETURNING ${ISSUED}`;
@@ -75,7 +75,7 @@ const ROTATE = `
     usable_until = CASE WHEN ${isCurrent} THEN ${usableUntil('$7')} ELSE a.usable_until END,
     forgotten_at = CASE WHEN ${isCurrent} THEN ${usableUntil('$7')} + ${REMEMBER_EXPIRED_SECONDS}
       ELSE a.forgotten_at END
-  FROM ${clockTable('$1')}
+  FROM ${CLOCK}
   WHERE ${isThere} AND (a.ends_at IS NULL OR a.ends_at > now) AND a.client_generation <= $6
     AND (a.rotation < 0 OR a.usable_until > now) AND (${isCurrent} OR ${isRetry})
   RETURNING ${ISSUED}`;
@@ -86,7 +86,7 @@ const ROTATED_BEFORE = `a.client_generation = $6::integer AND a.rotation > $4::i
 
 // Checks the condition again: the row may have changed since the first statement refused the token.
 const IS_REPLAYED = (condition: string): string => `
-  SELECT 1 FROM authorizations a, ${clockTable('$1')} WHERE ${isThere} AND (${condition})`;
+  SELECT 1 FROM authorizations a, ${CLOCK} WHERE ${isThere} AND (${condition})`;
 
 const CONFIRM = `
   UPDATE authorizations SET confirmed = true

@@ -123,10 +123,10 @@ describe('routes', () => {
       '/connections showAll',
       '/organizations list',
       '/api-keys/created showCreated',
-      '/security/ways backToPage',
-      '/security/password/reset backToPage',
-      '/security/sessions/:uid/sign-out backToPage',
-      '/security/sign-out-everywhere backToPage',
+      '/security/ways backToSecurity',
+      '/security/password/reset backToSecurity',
+      '/security/sessions/:uid/sign-out backToSecurity',
+      '/security/sign-out-everywhere backToSecurity',
       '/security/passkeys/new showNew',
     ]);
   });

@@ -103,7 +103,7 @@ export function subjectColumn(subject: Subject): SubjectColumn | undefined {
 }
 
 /** Compares names in the same way on every node and in every database. */
-const collator = new Intl.Collator('en', { numeric: true });
+export const collator = new Intl.Collator('en', { numeric: true });
 
 export function byName(
   a: { readonly id: string; readonly name: string },

@@ -1,5 +1,6 @@
 /** `/profile/organizations/:id/policy`: owners and admins decide which apps and API keys have access. */
 import type { Context } from 'koa';
+import { collator } from '../../accounts/access/reach.ts';
 import type { ApprovableClient } from '../../authorizations/client-standing.ts';
 import type { IsAsShown } from '../../authorizations/organization-endings.ts';
 import { allOf, isUndecided } from '../../authorizations/organization-reach.ts';
@@ -7,7 +8,7 @@ import type { ReachingClient } from '../../authorizations/reaching.ts';
 import { type Message, message } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { formRoutes, type Said } from '../form-step.ts';
-import { collator, containsText } from '../lists.ts';
+import { containsText } from '../lists.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import type { DecidingParts } from './client.ts';

@@ -6,7 +6,7 @@ import { browserText, deviceIcon } from '../../accounts/browser-names.ts';
 import { type SessionList, sessionDetails } from '../../accounts/session-list.ts';
 import { message } from '../../base/message.ts';
 import type { BrowserSessions } from '../../provider/browser-sessions.ts';
-import { backTo, originInSession, seeOther } from '../page.ts';
+import { backToSecurity, originInSession, seeOther } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { get, post, SECURITY } from '../routes.ts';
 import type { BrowserSignIns } from '../sign-in/browser-sign-ins.ts';
@@ -116,9 +116,9 @@ export function createSessionsSection(parts: {
     },
 
     routes: [
-      get(ONE, kit.requireSignedIn, backTo(SECURITY)),
+      get(ONE, kit.requireSignedIn, backToSecurity),
       post(ONE, ...kit.ownForm(), signOutThere),
-      get(EVERYWHERE, kit.requireSignedIn, backTo(SECURITY)),
+      get(EVERYWHERE, kit.requireSignedIn, backToSecurity),
       post(EVERYWHERE, ...kit.ownForm(), signOutEverywhere),
     ],
   };

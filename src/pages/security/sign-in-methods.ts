@@ -5,7 +5,7 @@ import type { LinkedMethod, SignInMethods } from '../../accounts/sign-in-methods
 import { message } from '../../base/message.ts';
 import { formOf } from '../../provider/form.ts';
 import { endingRoutes } from '../ending.ts';
-import { backTo, originInSession, ownSession } from '../page.ts';
+import { backToSecurity, originInSession, ownSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
 import { passkeyRows } from '../passkeys/passkeys.ts';
 import { get, post, type Route, SECURITY } from '../routes.ts';
@@ -72,8 +72,6 @@ export function createSignInMethodsPart(parts: {
     return { methods, passkeys: own && passkeyRows(own, { isOnlySignInMethod }) };
   }
 
-  const back = backTo(SECURITY);
-
   const removing = (kind: LinkedMethod['kind'], path: string, idIn: (ctx: Context) => unknown): Route[] =>
     endingRoutes<LinkedMethod>(kit, {
       path,
@@ -113,13 +111,13 @@ export function createSignInMethodsPart(parts: {
     upstream.begin(ctx, formOf(ctx).get(field) ?? '', { to, target: SECURITY, ...ownSession(ctx) });
 
   const linking = [
-    get(WAYS, kit.requireSignedIn, back),
+    get(WAYS, kit.requireSignedIn, backToSecurity),
     post(WAYS, ...kit.ownForm(), kit.requireRecentSignIn, begin('link', 'link_with')),
     ...removing('provider', REMOVE, providerIn),
     ...(enabled.passkeys ? removing('passkey', `${SECURITY}/passkeys/:id/remove`, (ctx) => ctx.params.id) : []),
   ];
   const resets = [
-    get(RESET, kit.requireSignedIn, back),
+    get(RESET, kit.requireSignedIn, backToSecurity),
     // Begin even after a recent sign-in, because a stolen session must not change the password.
     post(RESET, ...kit.ownForm(), begin('reset', 'confirm_with')),
   ];
