@@ -126,53 +126,42 @@ const REFUSED: readonly Refused[] = [
   ['', 'FILE', 'restore the file, perhaps from a full disk'],
   ['server:', 'FILE', '`{}`'],
   ['log: &a {level: info}\nserver: *a', 'server.level', '`level` belongs under `log`'],
-  ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '3000x' }],
-  ['{}', 'server.port (from PORT)', 'write a number from 1 to 65535', { PORT: '08080' }],
-  ['{}', 'storage.database_url (from DATABASE_URL)', '/gatehouse`', { DATABASE_URL: 'postgres://db' }],
-  ['{}', 'GATEHOUSE_TOKEN_KEY', 'did you mean GATEHOUSE_TOKEN_KEYS?', { GATEHOUSE_TOKEN_KEY: 'x' }],
-  ['{}', 'GATEHOUSE_DATABASE_URL', 'did you mean DATABASE_URL?', { GATEHOUSE_DATABASE_URL: 'x' }],
-  ['{}', 'GATEHOUSE_ISSUER_FILE', 'set GATEHOUSE_ISSUER instead: only secrets', { GATEHOUSE_ISSUER_FILE: 'x' }],
   [
     '{}',
     'GATEHOUSE_TOKEN_KEYS, key 1 of 1',
     '`openssl rand -base64 48`',
     { GATEHOUSE_TOKEN_KEYS: 'short', GATEHOUSE_COOKIE_KEYS: KEY },
   ],
-  ['{}', 'GATEHOUSE_COOKIE_KEYS', '`openssl rand -base64 48`', { DATABASE_URL: 'postgres://db/x' }],
-  [
-    '{}',
-    'DATABASE_URL_FILE',
-    'name a file that exists and that this process may ',
-    { DATABASE_URL_FILE: '/nonexistent' },
-  ],
-  ['{}', 'server.operators_port (from GATEHOUSE_OPERATORS_PORT)', '65535', { GATEHOUSE_OPERATORS_PORT: '70000' }],
-  ['{}', 'storage.redis_url (from REDIS_URL)', '`redis://host:6379`', { REDIS_URL: 'http://redis' }],
-  ['{}', 'mail.smtp_url (from SMTP_URL)', '`smtp://mail.example.com:587`', { SMTP_URL: 'mail.example.com' }],
-  ['{}', 'log.level (from GATEHOUSE_LOG_LEVEL)', '`debug`', { GATEHOUSE_LOG_LEVEL: 'trace' }],
-  ['{}', 'issuer (from GATEHOUSE_ISSUER)', '`https://example.com`', { GATEHOUSE_ISSUER: 'http://example.com' }],
   [
     '{}',
     'DATABASE_URL',
     'unset one of the two',
     { DATABASE_URL: 'postgres://db/x', DATABASE_URL_FILE: '/etc/hostname' },
   ],
-  [
-    '{}',
-    'GATEHOUSE_CHANGES_SECRETS, entry 1 of 1',
-    '`openssl rand -base64 48`',
-    { GATEHOUSE_CHANGES_SECRETS: 'nocolon' },
-  ],
-  [
-    '{}',
-    'GATEHOUSE_CHANGES_SECRETS, entry 1 of 1',
-    '`openssl rand -base64 48`',
-    { GATEHOUSE_CHANGES_SECRETS: 'hr:short' },
-  ],
-  ['{}', 'GATEHOUSE_SERVER_PORT', 'did you mean PORT?', { GATEHOUSE_SERVER_PORT: '1' }],
-  ['{}', 'GATEHOUSE_PORT', 'did you mean PORT?', { GATEHOUSE_PORT: '1' }],
-  ['{}', 'GATEHOUSE_TOKENS_RETRY_WINDOW', 'has no variable', { GATEHOUSE_TOKENS_RETRY_WINDOW: '1' }],
-  ['{}', 'mail.from', '`gatehouse@example.com`', { SMTP_URL: 'smtp://m' }],
-  ['{}', 'GATEHOUSE_COOKIE_KEYS_FILE', 'write', { GATEHOUSE_COOKIE_KEYS_FILE: fileWith('\n', 'empty') }],
+];
+
+/** One wrong variable each, where the problem is, and what its remedy contains. */
+const WRONG_VARIABLES: readonly (readonly [name: string, value: string, path: string, remedy: string])[] = [
+  ['PORT', '3000x', 'server.port (from PORT)', 'write a number from 1 to 65535'],
+  ['PORT', '08080', 'server.port (from PORT)', 'write a number from 1 to 65535'],
+  ['DATABASE_URL', 'postgres://db', 'storage.database_url (from DATABASE_URL)', '/gatehouse`'],
+  ['GATEHOUSE_TOKEN_KEY', 'x', 'GATEHOUSE_TOKEN_KEY', 'did you mean GATEHOUSE_TOKEN_KEYS?'],
+  ['GATEHOUSE_DATABASE_URL', 'x', 'GATEHOUSE_DATABASE_URL', 'did you mean DATABASE_URL?'],
+  ['GATEHOUSE_ISSUER_FILE', 'x', 'GATEHOUSE_ISSUER_FILE', 'set GATEHOUSE_ISSUER instead: only secrets'],
+  ['DATABASE_URL', 'postgres://db/x', 'GATEHOUSE_COOKIE_KEYS', '`openssl rand -base64 48`'],
+  ['DATABASE_URL_FILE', '/nonexistent', 'DATABASE_URL_FILE', 'name a file that exists and that this process may '],
+  ['GATEHOUSE_OPERATORS_PORT', '70000', 'server.operators_port (from GATEHOUSE_OPERATORS_PORT)', '65535'],
+  ['REDIS_URL', 'http://redis', 'storage.redis_url (from REDIS_URL)', '`redis://host:6379`'],
+  ['SMTP_URL', 'mail.example.com', 'mail.smtp_url (from SMTP_URL)', '`smtp://mail.example.com:587`'],
+  ['GATEHOUSE_LOG_LEVEL', 'trace', 'log.level (from GATEHOUSE_LOG_LEVEL)', '`debug`'],
+  ['GATEHOUSE_ISSUER', 'http://example.com', 'issuer (from GATEHOUSE_ISSUER)', '`https://example.com`'],
+  ['GATEHOUSE_CHANGES_SECRETS', 'nocolon', 'GATEHOUSE_CHANGES_SECRETS, entry 1 of 1', '`openssl rand -base64 48`'],
+  ['GATEHOUSE_CHANGES_SECRETS', 'hr:short', 'GATEHOUSE_CHANGES_SECRETS, entry 1 of 1', '`openssl rand -base64 48`'],
+  ['GATEHOUSE_SERVER_PORT', '1', 'GATEHOUSE_SERVER_PORT', 'did you mean PORT?'],
+  ['GATEHOUSE_PORT', '1', 'GATEHOUSE_PORT', 'did you mean PORT?'],
+  ['GATEHOUSE_TOKENS_RETRY_WINDOW', '1', 'GATEHOUSE_TOKENS_RETRY_WINDOW', 'has no variable'],
+  ['SMTP_URL', 'smtp://m', 'mail.from', '`gatehouse@example.com`'],
+  ['GATEHOUSE_COOKIE_KEYS_FILE', fileWith('\n', 'empty'), 'GATEHOUSE_COOKIE_KEYS_FILE', 'write'],
 ];
 
 /** One setting in each file that is kept as it is written, or as it is shown. */
@@ -241,7 +230,10 @@ describe('unusual settings', () => {
     const wrong = WRONG.flatMap(([setting, remedy, values]) =>
       wordsOf(values).map((value): Refused => [yamlWith(setting, value), setting, remedy, keysOfEnvironment]),
     );
-    for (const [yaml, path, remedy, environment] of [...wrong, ...REFUSED]) {
+    const variables = WRONG_VARIABLES.map(
+      ([name, value, path, remedy]): Refused => ['{}', path, remedy, { [name]: value }],
+    );
+    for (const [yaml, path, remedy, environment] of [...wrong, ...REFUSED, ...variables]) {
       const [problem] = problemsOf(yaml, environment);
       const place = problem?.path.replace(fileWith(yaml), 'FILE');
       expect(place, yaml).to.equal(path);
