@@ -49,8 +49,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       const found = (await withStores(databaseUrl, server.url)).of('redis_memory');
       expect(found.status, found.message).to.equal(status);
     }
-    redis.disconnect();
-    await server.stop();
   });
 
   it('the doctor names the migrations of a later version', async () => {
@@ -86,9 +84,6 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
       const failure = expect(await failureOf(ping()), `${less}`).to.be.instanceOf(StorageUnavailable);
       failure.and.property('reason').contains('NOPERM');
     }
-    few.disconnect();
-    redis.disconnect();
-    await server.stop();
   });
 
   it('the doctor accepts tables of other programs, but warns of Gatehouse tables that its role cannot migrate', async () => {
@@ -127,8 +122,8 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
   });
 
   /** Adds a role without rights to a database whose tables belong to the administrator. */
-  async function withRole(databaseUrl?: string) {
-    const url = new URL(databaseUrl ?? (await freshMigratedDatabaseUrl()));
+  async function withRole() {
+    const url = new URL(await freshMigratedDatabaseUrl());
     const admin = new pg.Client(url.href);
     await opened.add(
       admin.connect().then(() => admin),
