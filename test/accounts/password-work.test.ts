@@ -178,24 +178,17 @@ describe('a flood of password hashes', () => {
     );
 
   const own = 'Too much is being tried at once, for this account or from your network.';
-  const crowds: Readonly<Record<string, Crowd>> = {
-    'many accounts': {
-      turn: (index) => from(`c-${index}`, `10.0.0.${index}`),
-      status: 503,
-      words: 'Many people are signing in at this moment.',
-    },
-    'one account': {
-      turn: (index) => from('pat', `10.0.0.${index}`),
-      status: 429,
-      words: own,
-    },
-    'one address': {
-      turn: (index) => from(`c-${index}`, '127.0.0.1'),
-      status: 429,
-      words: own,
-    },
-  };
-  for (const [name, { turn, status, words }] of Object.entries(crowds)) {
+  const crowds: readonly (readonly [name: string, (index: number) => PasswordTurn, status: number, words: string])[] = [
+    [
+      'many accounts',
+      (index) => from(`c-${index}`, `10.0.0.${index}`),
+      503,
+      'Many people are signing in at this moment.',
+    ],
+    ['one account', (index) => from('pat', `10.0.0.${index}`), 429, own],
+    ['one address', (index) => from(`c-${index}`, '127.0.0.1'), 429, own],
+  ];
+  for (const [name, turn, status, words] of crowds) {
     it(`while many password hashes of ${name} wait, sign-ins and links get Retry-After, and clients do not wait`, async () => {
       const account =
         (await on.service.accounts.findByEmail('pat@demo.test')) ??
@@ -229,9 +222,3 @@ describe('a flood of password hashes', () => {
     });
   }
 });
-
-interface Crowd {
-  readonly turn: (index: number) => PasswordTurn;
-  readonly status: number;
-  readonly words: string;
-}
