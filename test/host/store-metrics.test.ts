@@ -1,5 +1,6 @@
 /** /metrics and /readyz name an unavailable store, until the store is available again, and users can sign out. */
 import { expect } from 'chai';
+import { granted } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { counted, readinessOf, scrape } from '../support/metrics.ts';
 import { clientCredentials, introspect } from '../support/oauth.ts';
@@ -7,31 +8,25 @@ import { createPerson } from '../support/person.ts';
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { type Seed, seed } from '../support/seed.ts';
-import { startsOn, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
+import { startsOn } from '../support/service.ts';
 import { SHORT_TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 describeOn([postgresServer, redisServer], 'an unavailable store', () => {
   const start = startsOn();
-  let service: TestService;
-  let seeded: Seed;
-  let token: string;
   let redis: RedisServer;
   let postgres: PostgresServer;
-
-  before(async () => {
-    [redis, postgres] = await Promise.all([startRedisServer(), startPostgresServer()]);
-    const databaseUrl = await postgres.createDatabase();
-    const settings = { storage: { databaseUrl, redisUrl: redis.url } };
-    service = await start({ timeoutFactor: SHORT_TIMEOUT_FACTOR, settings });
-    seeded = await seed(service);
-    const answer = await clientCredentials(service.issuer, seeded.clients.machine);
-    token = String(answer.body.access_token);
+  const on = startSeeded({
+    async on(options) {
+      [redis, postgres] = await Promise.all([startRedisServer(), startPostgresServer()]);
+      const storage = { databaseUrl: await postgres.createDatabase(), redisUrl: redis.url };
+      return start({ ...options, timeoutFactor: SHORT_TIMEOUT_FACTOR, settings: { storage } });
+    },
   });
 
-  const up = async () => counted(await scrape(service), 'gatehouse_store_up');
+  const up = async () => counted(await scrape(on.service), 'gatehouse_store_up');
 
-  const readiness = () => readinessOf(service);
+  const readiness = () => readinessOf(on.service);
 
   const untilNotReady = (stores: object): Promise<void> =>
     eventually(async () => {
@@ -49,14 +44,15 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
   it('the metrics report Redis as down, with its errors, until it is restarted, and the database as up', async () => {
     await untilUp();
     const lookUps = '{store="tokens",operation="read"}';
-    const before = counted(await scrape(service), 'gatehouse_store_errors_total');
+    const { accessToken } = await granted(clientCredentials(on.issuer, on.clients.machine));
+    const before = counted(await scrape(on.service), 'gatehouse_store_errors_total');
     expect(before).to.deep.equal({});
     await redis.kill();
     for (let index = 0; index < 3; index += 1) {
-      const answer = await introspect(service.issuer, seeded.clients.resourceServer, token);
+      const answer = await introspect(on.issuer, on.clients.resourceServer, accessToken);
       expect(answer.status).to.equal(503);
     }
-    const samples = await scrape(service);
+    const samples = await scrape(on.service);
     expect(counted(samples, 'gatehouse_store_errors_total')).to.include({ [lookUps]: 3 });
     await eventually(async () => expect(await up()).to.deep.equal({ '{store="database"}': 1 }));
     await untilNotReady({ database: 'ok', tokens: 'away' });
@@ -66,11 +62,11 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
 
   it('while PostgreSQL hangs, the metrics report it as down, and signing out ends the session and clears the browser', async () => {
     await untilUp();
-    const person = createPerson(service.issuer);
-    await person.signIn(seeded.person);
+    const person = createPerson(on.issuer);
+    await person.signIn(on.seeded.person);
     const page = await person.get('/logout');
     const copied = { cookie: person.cookieHeader('/profile') };
-    const isSignedIn = async () => (await createPerson(service.issuer).get('/profile', copied)).status === 200;
+    const isSignedIn = async () => (await createPerson(on.issuer).get('/profile', copied)).status === 200;
     const before = await isSignedIn();
     postgres.pause();
     try {
@@ -81,7 +77,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
       expect(person.cookieHeader('/profile')).not.to.include('gate_session');
       await eventually(async () => expect(await up()).to.deep.equal({ '{store="tokens"}': 1 }));
       await eventually(async () => {
-        const errors = counted(await scrape(service), 'gatehouse_store_errors_total');
+        const errors = counted(await scrape(on.service), 'gatehouse_store_errors_total');
         expect(errors['{store="database",operation="ping"}']).to.be.greaterThan(0);
       });
     } finally {
@@ -92,11 +88,11 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
   });
 
   it('a node that is shutting down is not ready, although its stores are available', async () => {
-    service.readiness.startDraining();
+    on.service.readiness.startDraining();
     expect(await readiness()).to.deep.equal({
       status: 503,
       body: { status: 'draining', database: 'ok', tokens: 'ok' },
     });
-    expect((await fetch(`${service.operatorsUrl}/healthz`)).status).to.equal(200);
+    expect((await fetch(`${on.service.operatorsUrl}/healthz`)).status).to.equal(200);
   });
 });

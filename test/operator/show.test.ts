@@ -3,8 +3,7 @@ import { expect } from 'chai';
 import { ENDS } from '../../src/accounts/activity/audit.ts';
 import { withChecksum } from '../../src/base/random-id.ts';
 import { signedIn } from '../pages/signed-in-person.ts';
-import { partnerTokens, tokensOf } from '../provider/partner-tokens.ts';
-import { createTestClock } from '../support/clock.ts';
+import { granted, tokensOf } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   authorizationUrl,
@@ -16,7 +15,7 @@ import {
   type TestClient,
 } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { addPerson, addTestClient, addUnusablePasskey, apiKeyOf, seed } from '../support/seed.ts';
+import { addPerson, addTestClient, addUnusablePasskey, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { onPostgresAndRedis } from '../support/service.ts';
 import { operatorFor, type RunOperator, refusalFrom, valueFrom } from './run-operator.ts';
@@ -483,28 +482,22 @@ onPostgresAndRedis('operator show', (start) => {
 });
 
 onPostgresAndRedis('operator show, after expiry', (start) => {
+  // The clock of the service is 65 minutes behind that of the command.
+  const clock = new Date(Date.now() - 65 * 60_000);
+  const on = startSeeded({ on: start, clock, settings: { tokens: { refreshTokenSeconds: 3_600 } } });
+
   it('`show` reports expired tokens, including a replaced refresh token that could still be retried', async () => {
-    // The clock of the service is 65 minutes behind that of the command.
-    const { clock, restore } = createTestClock(new Date(Date.now() - 65 * 60_000));
-    try {
-      const settings = { tokens: { refreshTokenSeconds: 3_600 } };
-      const service = await start({ clock, settings });
-      const seeded = await seed(service);
-      const { confidential } = seeded.clients;
-      const partner = partnerTokens(service.issuer, seeded);
-      const code = await partner.code(confidential);
-      const { accessToken, refreshToken } = await partner.tokens(confidential);
-      const next = tokensOf(await refresh(service.issuer, confidential, refreshToken));
-      restore();
-      const show = async (value: string) => (await valueFrom(operatorFor(service), `show ${value}`))[0];
-      for (const value of [accessToken, code, next.refreshToken, refreshToken]) {
-        const shown = await show(value);
-        expect(shown, value.slice(0, 7)).to.include({ state: 'expired' });
-        expect(shown.account.email).to.equal(seeded.person.email);
-      }
-      expect((await show(accessToken)).why).to.contain('and the last refresh token of its authorization have expired');
-    } finally {
-      restore();
+    const { confidential } = on.clients;
+    const code = await on.partner.code(confidential);
+    const { accessToken, refreshToken } = await on.partner.tokens(confidential);
+    const next = await granted(refresh(on.issuer, confidential, refreshToken));
+    on.clock.restore();
+    const show = async (value: string) => (await valueFrom(operatorFor(on.service), `show ${value}`))[0];
+    for (const value of [accessToken, code, next.refreshToken, refreshToken]) {
+      const shown = await show(value);
+      expect(shown, value.slice(0, 7)).to.include({ state: 'expired' });
+      expect(shown.account.email).to.equal(on.seeded.person.email);
     }
+    expect((await show(accessToken)).why).to.contain('and the last refresh token of its authorization have expired');
   });
 });

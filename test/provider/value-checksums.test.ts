@@ -10,10 +10,10 @@ import { counted, scrape } from '../support/metrics.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, pkce, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { inRedis } from '../support/redis-server.ts';
-import { addTestClient, apiKeyOf, type Seed, seed } from '../support/seed.ts';
+import { addTestClient, apiKeyOf, passwordLink } from '../support/seed.ts';
 import { type Seeded, startSeeded } from '../support/seeded.ts';
 import { forEachDeployment, onPostgresAndRedis, type TestService } from '../support/service.ts';
-import { granted, partnerTokens, tokensOf } from './partner-tokens.ts';
+import { granted, tokensOf } from './partner-tokens.ts';
 
 const GUIDE = readFileSync(path.join(import.meta.dirname, '../../docs/partners.md'), 'utf8');
 const hasChecksum = (value: string): boolean => withoutChecksum(value) !== '';
@@ -159,26 +159,20 @@ onPostgresAndRedis('issued values', (start) => {
 });
 
 forEachDeployment('a copy of the stores', (start) => {
-  let service: TestService;
-  let seeded: Seed;
-
-  before(async () => {
-    service = await start();
-    seeded = await seed(service);
-  });
+  const on = startSeeded({ on: start });
 
   async function dump(): Promise<string> {
-    const { redisUrl } = service.settings.storage;
+    const { redisUrl } = on.service.settings.storage;
     return (await databaseDump()) + (redisUrl === undefined ? '' : await redisDump(redisUrl));
   }
 
   async function databaseDump(): Promise<string> {
-    const tables = await service.database.query<{ name: string }>(
+    const tables = await on.service.database.query<{ name: string }>(
       `SELECT quote_ident(table_name) AS name FROM information_schema.tables
         WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`,
     );
     const rows = tables.map(async ({ name }) => {
-      const found = await service.database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
+      const found = await on.service.database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
       return found.map(({ row }) => `${name} ${row}\n`).join('');
     });
     return (await Promise.all(rows)).join('');
@@ -191,9 +185,8 @@ forEachDeployment('a copy of the stores', (start) => {
     });
 
   it('a copy of the stores contains the records, but no token, code, secret, cookie, link or password in clear text', async () => {
-    const { issuer } = service;
-    const { confidential, public: publicClient, machine } = seeded.clients;
-    const partner = partnerTokens(issuer, seeded);
+    const { issuer, partner, seeded } = on;
+    const { confidential, public: publicClient, machine } = on.clients;
     const { verifier, parameters } = pkce();
     const openCode = await partner.code(publicClient, parameters);
     const usedCode = await partner.code(confidential);
@@ -202,11 +195,8 @@ forEachDeployment('a copy of the stores', (start) => {
     const refreshed = tokensOf(await refresh(issuer, confidential, refreshToken));
     const machineTokens = tokensOf(await clientCredentials(issuer, machine));
 
-    const { accountId } = seeded.person;
-    const account = await service.accounts.find(accountId);
-    if (!account) throw new Error('no account');
-    const { value: apiKey } = await apiKeyOf(service, seeded.person);
-    const { token: passwordLink } = await service.passwordLinks.make(account, 'forgotten', 'operator');
+    const { value: apiKey } = await apiKeyOf(on.service, seeded.person);
+    const [, token = ''] = (await passwordLink(on.service, seeded.person)).split('token=');
 
     // Start two interactions: one waits for a sign-in, one for the consent of a signed-in user.
     const visitor = createPerson(issuer);
@@ -228,7 +218,7 @@ forEachDeployment('a copy of the stores', (start) => {
       'machine client secret': machine.secret ?? '',
       'session cookie': session,
       'API key': apiKey,
-      'password link': passwordLink,
+      'password link': token,
       password: seeded.person.password,
     };
     const stored = await dump();
