@@ -42,37 +42,21 @@ async function install(
   command: readonly string[],
   prepare: (folder: string) => Promise<void>,
 ): Promise<Installed> {
-  const what = `packages from npm (npm ${command.join(' ')})`;
-  const installed = await installedOnce(`npm-${name}`, what, async (fresh) => {
+  const kept = path.join(tmpdir(), `gatehouse-npm-${name}`);
+  const folder = path.join(kept, 'node_modules');
+  if (existsSync(folder)) return { folder };
+  const fresh = await mkdtemp(path.join(tmpdir(), 'gatehouse-npm-'));
+  try {
     await prepare(fresh);
     const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=0'];
     await run('npm', [...command, ...flags], { cwd: fresh, timeout: INSTALLATION_MS });
-  });
-  return 'reason' in installed ? installed : { folder: path.join(installed.folder, 'node_modules') };
-}
-
-/**
- * Fills a folder of this machine, unless an earlier run has done so.
- *
- * @param name of the folder
- * @param what is installed, in the words of the reason
- */
-export async function installedOnce(
-  name: string,
-  what: string,
-  fill: (folder: string) => Promise<void>,
-): Promise<Installed> {
-  const folder = path.join(tmpdir(), `gatehouse-${name}`);
-  if (existsSync(folder)) return { folder };
-  const fresh = await mkdtemp(`${folder}-`);
-  try {
-    await fill(fresh);
     // If another run was faster, use its folder.
-    if (!existsSync(folder)) await rename(fresh, folder);
+    if (!existsSync(kept)) await rename(fresh, kept);
     return { folder };
   } catch (error) {
     const lines = String((error as { stderr?: string }).stderr ?? error).split('\n');
-    return { reason: `needs ${what}: ${lines.find((line) => !line.startsWith('npm warn'))}` };
+    const cause = lines.find((line) => !line.startsWith('npm warn'));
+    return { reason: `needs packages from npm (npm ${command.join(' ')}): ${cause}` };
   } finally {
     await rm(fresh, { recursive: true, force: true });
   }
