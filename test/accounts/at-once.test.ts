@@ -21,10 +21,9 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import type { Queries } from '../../src/storage/queries.ts';
 import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { createAccounts } from '../support/accounts.ts';
+import { createAccounts, createMemberships } from '../support/accounts.ts';
 import { onPostgres } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
-import { createMemberships } from '../support/memberships.ts';
 import { TIMEOUT_FACTOR } from '../support/timeout-factor.ts';
 
 interface Locked<Result> {

@@ -9,9 +9,8 @@ import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { type ChangeFeed, silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { partner } from '../clients/drafts.ts';
 import { refusalOf } from '../clients/refusals.ts';
-import { createAccounts } from '../support/accounts.ts';
+import { createAccounts, createMemberships } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
-import { createMemberships } from '../support/memberships.ts';
 
 /** A change feed that announces nothing: only the registry that changes a value removes it from the cache. */
 const liveAndSilent: ChangeFeed = { ...silentChangeFeed, isLive: true };

@@ -8,9 +8,8 @@ import { createClientRegistry } from '../../src/clients/client-registry.ts';
 import { describeStanding } from '../../src/pages/words/client-standing.ts';
 import { silentChangeFeed } from '../../src/storage/change-feed.ts';
 import { inEnglish } from '../../src/texts/texts.ts';
-import { createAccounts } from '../support/accounts.ts';
+import { createAccounts, createMemberships } from '../support/accounts.ts';
 import { testDatabase } from '../support/databases.ts';
-import { createMemberships } from '../support/memberships.ts';
 import { addPerson, addTestClient, connectMany } from '../support/seed.ts';
 
 const DAY = 86_400_000;
