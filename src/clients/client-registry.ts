@@ -133,8 +133,7 @@ export function createClientRegistry(parts: {
      * Sets whether users must approve each request, even if they have approved the client before.
      *
      * @param by the owner cannot undo what the operator has set
-     * @throws Refusal `client_unknown`, `always_ask_of_operator`, or `always_ask_unused` for kinds of clients that
-     *   users do not approve
+     * @throws Refusal `client_unknown`, `always_ask_of_operator` or `always_ask_unused`
      */
     async setAlwaysAsks(
       id: string,
@@ -142,8 +141,8 @@ export function createClientRegistry(parts: {
       by: 'owner' | 'operator',
       inTransaction?: InTransaction,
     ): Promise<Client> {
-      const kind = (await find(id))?.kind;
-      if (kind !== undefined && kind !== 'confidential') throw alwaysAskUnused(kind);
+      const client = await find(id);
+      if (client) requireAskable(client);
       const assignments =
         by === 'owner' ? 'always_asks = $3 OR asks_for_operator' : 'always_asks = $3, asks_for_operator = $3';
       return change(id, assignments, [alwaysAsks], async (tx) => {
@@ -239,9 +238,12 @@ const alwaysAskOfOperator = (): Refusal =>
     'Ask the operator of this service to change it.',
   );
 
-const alwaysAskUnused = (kind: ClientKind): Refusal =>
-  new Refusal(
+/** @throws Refusal `always_ask_unused` if users do not approve clients of this kind, or approve each request anyway */
+export function requireAskable({ kind }: Pick<Client, 'kind'>): void {
+  if (kind === 'confidential') return;
+  throw new Refusal(
     'always_ask_unused',
     `A ${kind} client cannot be set to always ask.`,
     kind === 'public' ? 'People approve each request of a public client anyway.' : 'No person approves this client.',
   );
+}

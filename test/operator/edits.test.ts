@@ -274,6 +274,9 @@ describe('operator edits, on a running service', () => {
     expect(moved).to.deep.include({ name: 'Anew', redirect_uris: [uri] });
     const refused = await refusal(`clients update ${on.clients.machine.id} --redirect-uri ${uri}`);
     expect(refused.code).to.equal('client_invalid');
+    const both = `clients update ${on.clients.public.id} --name Never --always-ask`;
+    expect(await refusal(both)).to.include({ code: 'always_ask_unused' });
+    expect(await on.service.clients.find(on.clients.public.id)).to.include({ name: 'Anew' });
     expect((await latest('client_changed')).details.redirect_uris).to.deep.equal([uri]);
   });
 });

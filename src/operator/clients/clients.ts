@@ -4,6 +4,7 @@ import { noticeMail } from '../../accounts/mail/account-mail.ts';
 import { hasMailbox } from '../../accounts/mail/mail.ts';
 import { type Client, type ClientKind, type ClientLinks, LINKS, normalizeLinks } from '../../clients/client.ts';
 import type { ClientChanges } from '../../clients/client-edits.ts';
+import { requireAskable } from '../../clients/client-registry.ts';
 import { peopleText } from '../../clients/client-row.ts';
 import { checkRedirectUris, type Naming, normalizeClientName } from '../../clients/client-rules.ts';
 import { refuseRenewal } from '../../clients/client-secrets.ts';
@@ -136,6 +137,8 @@ function addUpdate(clients: Command, operator: Operator): void {
   needsOneOf(update, changes, 'give at least one change: see --help');
   aboutClient(update, operator, async (client, registries, options: UpdateOptions) => {
     const { verified, unverified, name, redirectUri: redirectUris, allowName, alwaysAsk } = options;
+    // Check before the first change, because each change is a transaction of its own.
+    if (alwaysAsk !== undefined) requireAskable(client);
     const isLinked = LINKS.some((kind) => options[kind] !== undefined);
     const changes: Partial<ClientChanges> = {
       ...(name !== undefined && { name: normalizeClientName(name) }),
