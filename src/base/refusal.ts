@@ -67,6 +67,10 @@ export class CallerLeft extends Error {
   }
 }
 
+/** Returns the name of the constraint that a statement has violated. */
+export const constraintOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'constraint' in error && error.constraint ? `${error.constraint}` : undefined;
+
 /**
  * Awaits a statement, and throws the refusal for the constraint that the statement violates. The database must decide,
  * because two simultaneous requests could both pass a check before the statement.
@@ -78,8 +82,7 @@ export async function refuseViolations<Result>(
   try {
     return await statement;
   } catch (error) {
-    const constraint = error instanceof Error && 'constraint' in error ? error.constraint : undefined;
-    const refusal = typeof constraint === 'string' ? refusals[constraint] : undefined;
+    const refusal = refusals[constraintOf(error) ?? ''];
     throw refusal === undefined ? error : refusal();
   }
 }

@@ -1,7 +1,7 @@
 /** Brings accounts, organizations, warehouses and memberships to the state in a file. */
 import type { Activity } from '../accounts/activity/activity.ts';
 import type { Clock } from '../base/clock.ts';
-import { Refusal } from '../base/refusal.ts';
+import { constraintOf, Refusal } from '../base/refusal.ts';
 import { type Database, type Queries, raise } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { By, Change, Difference } from './change.ts';
@@ -263,8 +263,7 @@ function interruption(error: unknown, broken: { id: string; kept: number }): Imp
     return because(`${meanwhile} (line ${first?.line}: ${first?.message})`);
   }
   // A violated constraint means a change after the comparison, such as an address taken since.
-  const isViolated = error instanceof Error && 'constraint' in error && error.constraint;
-  return isViolated || isOvertaken(error) ? because(meanwhile) : undefined;
+  return constraintOf(error) !== undefined || isOvertaken(error) ? because(meanwhile) : undefined;
 }
 
 /** Shows differences with the names that their lines use. */

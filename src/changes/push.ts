@@ -2,7 +2,7 @@
 import type { Activity } from '../accounts/activity/activity.ts';
 import { emailKey } from '../accounts/email.ts';
 import type { Clock } from '../base/clock.ts';
-import { Refusal } from '../base/refusal.ts';
+import { constraintOf, Refusal } from '../base/refusal.ts';
 import type { Queries } from '../storage/queries.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 import type { Difference } from './change.ts';
@@ -216,8 +216,8 @@ const reasonOf = ({ code, message, remedy }: Refusal) => ({ code, message, remed
 /** @returns undefined if the line did not cause the error */
 function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
-  const constraint = error instanceof Error && 'constraint' in error && error.constraint;
-  if (typeof constraint === 'string') return (VIOLATIONS[constraint] ?? overtaken)();
+  const constraint = constraintOf(error);
+  if (constraint !== undefined) return (VIOLATIONS[constraint] ?? overtaken)();
   return isOvertaken(error) ? overtaken() : undefined;
 }
 

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomId } from '../base/random-id.ts';
-import { Refusal } from '../base/refusal.ts';
+import { constraintOf, Refusal } from '../base/refusal.ts';
 import type { CleaningJob } from '../storage/cleaning.ts';
 import type { Database, Queries } from '../storage/queries.ts';
 
@@ -107,8 +107,7 @@ function tryToTakeTurn(database: Database, id: string): Promise<boolean> {
       return true;
     })
     .catch((error: unknown) => {
-      if (error instanceof Error && 'constraint' in error && error.constraint === 'import_runs_one_writer')
-        return false;
+      if (constraintOf(error) === 'import_runs_one_writer') return false;
       throw error;
     });
 }
