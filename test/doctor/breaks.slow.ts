@@ -72,16 +72,23 @@ const migrated = async (...statements: readonly Statement[]): Promise<Environmen
   return { DATABASE_URL };
 };
 
-const { runsWith } = READY_NODE;
-const node = (
-  name: string,
-  { more = {}, seen = 'now()', noted = "now() + interval '10 minutes'", keys = '{}', state = 'ready' } = {},
-) =>
-  [
-    `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
-      VALUES ('${name}', ${seen}, ${noted}, '${keys}', '${keys}', '${state}', $1)`,
-    [{ ...runsWith, version: packageFile.version, ...more }],
-  ] as const;
+const LONG_AGO = "now() - interval '5 minutes'";
+/** Nodes of this version that were seen just now, except for what is given. */
+const withNode =
+  (...nodes: readonly { more?: object; seen?: string; noted?: string; keys?: string; state?: string }[]) =>
+  () =>
+    migrated(
+      ...nodes.map(
+        (
+          { more, seen = 'now()', noted = "now() + interval '10 minutes'", keys = '{}', state = 'ready' },
+          at,
+        ): Statement => [
+          `INSERT INTO node_keys (node, seen_at, noted_at, cookie_keys, token_keys, state, runs_with)
+            VALUES ('web:${at}', ${seen}, ${noted}, '${keys}', '${keys}', '${state}', $1)`,
+          [{ ...READY_NODE.runsWith, version: packageFile.version, ...more }],
+        ],
+      ),
+    );
 
 async function redisWith(
   settings: Readonly<Record<string, string>>,
@@ -93,6 +100,8 @@ async function redisWith(
   redis.disconnect();
   return { ...(await migrated()), REDIS_URL: given.url };
 }
+
+const withRedisAt = (host: string) => async () => ({ ...(await migrated()), REDIS_URL: `redis://${host}` });
 
 /** Something answers in front of the service, or instead of it. */
 async function answering(
@@ -177,19 +186,13 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   database_connections: {
     'fewer connections than the nodes open': [
       /lower storage.database_connections/,
-      () => migrated(node('web:1', { more: { databaseConnections: 900 } })),
+      withNode({ more: { databaseConnections: 900 } }),
       WARNING,
     ],
   },
   redis: {
-    'Redis is down': [
-      /check that it is running/,
-      async () => ({ ...(await migrated()), REDIS_URL: `redis://${DOWN}` }),
-    ],
-    'an unknown host of Redis': [
-      /correct the host in REDIS_URL/,
-      async () => ({ ...(await migrated()), REDIS_URL: `redis://${NO_HOST}` }),
-    ],
+    'Redis is down': [/check that it is running/, withRedisAt(DOWN)],
+    'an unknown host of Redis': [/correct the host in REDIS_URL/, withRedisAt(NO_HOST)],
     'a wrong password of Redis': [
       /correct the account and the password in REDIS_URL/,
       async () => {
@@ -227,53 +230,39 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     ],
   },
   nodes: {
-    'a frozen node': [
-      /check the process, and restart it/,
-      () => migrated(node('web:1', { seen: "now() - interval '5 minutes'", noted: "now() - interval '5 minutes'" })),
-    ],
-    'a node that is not ready': [
-      /that `\/readyz` on its operators’ listener names/,
-      () => migrated(node('web:1', { state: 'not_ready' })),
-    ],
+    'a frozen node': [/check the process, and restart it/, withNode({ seen: LONG_AGO, noted: LONG_AGO })],
+    'a node that is not ready': [/that `\/readyz` on its operators’ listener names/, withNode({ state: 'not_ready' })],
     'no node runs': [/start the service/, () => migrated(), WARNING],
   },
   keys: {
     'a node with other keys': [
       /every node/,
       async () => ({
-        ...(await migrated(node('web:1', { keys: '{0badc0de}' }))),
+        ...(await withNode({ keys: '{0badc0de}' })()),
         GATEHOUSE_COOKIE_KEYS: 'a-cookie-key-of-the-tests-0123456789abcdef',
         GATEHOUSE_TOKEN_KEYS: 'a-token-key-of-the-tests-0123456789abcdefg',
       }),
     ],
   },
   node_versions: {
-    'nodes of two versions': [
-      /finish the upgrade/,
-      () => migrated(node('web:1', { more: { version: '0.9.0' } })),
-      WARNING,
-    ],
+    'nodes of two versions': [/finish the upgrade/, withNode({ more: { version: '0.9.0' } }), WARNING],
   },
   node_settings: {
     'nodes with different settings': [
       /same settings file and variables/,
-      () =>
-        migrated(
-          node('web:1', { more: { settings: { 'tokens.access_token': '1h' } } }),
-          node('web:2', { more: { settings: { 'tokens.access_token': '2h' } } }),
-        ),
+      withNode(
+        { more: { settings: { 'tokens.access_token': '1h' } } },
+        { more: { settings: { 'tokens.access_token': '2h' } } },
+      ),
     ],
   },
   node_redis: {
-    'a node with another Redis': [
-      /the same REDIS_URL/,
-      () => migrated(node('web:1', { more: { redis: 'abcdef1234' } })),
-    ],
+    'a node with another Redis': [/the same REDIS_URL/, withNode({ more: { redis: 'abcdef1234' } })],
   },
   node_clocks: {
     'a node whose clock is ahead': [
       /synchronize both clocks/,
-      () => migrated(node('web:1', { seen: "now() + interval '10 seconds'", noted: 'now()' })),
+      withNode({ seen: "now() + interval '10 seconds'", noted: 'now()' }),
     ],
   },
   units: {
