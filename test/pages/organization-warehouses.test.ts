@@ -416,13 +416,11 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       expect(await database.query('SELECT FROM barred_in_warehouses')).to.deep.equal([]);
     });
 
-    it('only owners and admins of the organization can block a client, and only in a warehouse of their own', async () => {
+    it('a client can be blocked only in a warehouse of the organization', async () => {
       const elsewhere = await on.service.organizations.addWarehouse({
         organizationId: on.seeded.elsewhere.id,
         name: 'Foreign',
       });
-      const plain = await members.join(on, 'Petra Plain', 'member');
-      expect((await plain.get(pathOf('end', rigaId))).status).to.equal(404);
       expect(await told(pathOf('end', elsewhere.id))).to.include(said('organizations.already-blocked'));
       expect(await on.service.database.query('SELECT FROM barred_in_warehouses')).to.deep.equal([]);
     });
