@@ -116,7 +116,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       const { values, use } = createParameters();
       const sql = 'machineToken' in end ? machineTokenSql(end, store, use) : authorizationSql(end, store, use);
       const [recorded] = await database.query<{ isFirst: boolean }>(sql, values);
-      return recorded?.isFirst ?? false;
+      return recorded?.isFirst === true;
     },
 
     /**
