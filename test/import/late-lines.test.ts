@@ -265,8 +265,8 @@ onPostgresAndRedis('late lines', (start) => {
       const known = [line.account(name, { email, ...(name === 'Sus2' && { suspended: true }) })];
       const suspended = at(-240, [{ type: 'account', email, removed: true } as Line]);
       expect(await results(suspended)).to.deep.equal(['ok']);
-      if (name === 'Sus3') await run(`import ${fileOf(...known)}`);
-      else expect(await results(at(-120, known))).to.deep.equal(['ok']);
+      if (name !== 'Sus3') expect(await results(at(-120, known))).to.deep.equal(['ok']);
+      else for (const file of [fileOf(...known), fileOf(...known)]) await run(`import ${file}`);
       expect(await person(email), name).to.include({ external_id: name, suspended: true });
     }
   });
