@@ -143,6 +143,8 @@ export const isOvertaken = (error: unknown): boolean =>
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
   const { by = { actor: 'service' }, activity, allow, file, isDryRun = false } = options;
+  // Nearly every page of records that are not in a file has no change.
+  if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
   const [outdated, current] = partition(
@@ -344,14 +346,16 @@ async function write(tx: Queries, differences: readonly Difference[], now: Date)
   const { type } = first.change;
   const { table, values, fixed } = KINDS[type];
   const [added, changed] = partition(kept, ({ kind }) => kind === 'added');
-  if (changed.length > 0) {
+  // Do not write rows that get only an identity, because this would wait for pages that lock such an account.
+  const isWritten = changed.filter(({ fields }) => Object.keys(fields).join() !== 'identity');
+  if (isWritten.length > 0) {
     // The foreign key (ON UPDATE CASCADE) also moves the rights in a moved warehouse.
     await tx.query(
       `UPDATE ${table} t SET ${values.map((one) => `${one} = l.${one}`).join(', ')}
         FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb) l WHERE t.id = l.id`,
-      [JSON.stringify(changed.map(({ after }) => after))],
+      [JSON.stringify(isWritten.map(({ after }) => after))],
     );
-    const moved = changed.filter(isMove);
+    const moved = isWritten.filter(isMove);
     // The new organization decides for itself which clients it blocks in the warehouse.
     if (moved.length > 0) {
       await tx.query('DELETE FROM barred_in_warehouses WHERE warehouse_id = ANY($1)', [
@@ -380,7 +384,7 @@ async function followAccounts(tx: Queries, made: readonly Difference[], now: Dat
       [JSON.stringify(linked.map(({ change, after }) => ({ account_id: after.id, ...change.identity }))), now],
     );
   }
-  const readdressed = made.filter(({ fields }) => fields.email);
+  const readdressed = made.filter(({ before, fields }) => before && fields.email);
   if (readdressed.length === 0) return;
   // A link that was mailed to the former address must no longer set the password.
   await tx.query('DELETE FROM password_links WHERE account_id = ANY($1)', [readdressed.map(({ after }) => after.id)]);

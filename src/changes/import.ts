@@ -96,7 +96,7 @@ export function createImporter(parts: {
         const removed = before.removed + page.differences.length;
         if (present !== undefined) pruned.set(type, { present: before.present + present, removed });
         done += lines;
-        show?.(done);
+        if (lines > 0) show?.(done);
         after = page.next;
       } while (after !== undefined);
     }

@@ -53,6 +53,7 @@ export async function chooseFile(
     return undefined;
   });
   if (id === undefined || file === undefined) return importId;
+  if (file.as_of.getTime() === asOf.getTime()) return id;
   let after = sizes.get(id) === inFile ? null : '';
   while (after !== null) {
     const from: string = after;

@@ -1,7 +1,7 @@
 /** The members of organizations, their roles, and their rights in warehouses. */
 import { RIGHTS, type Right, type Role, type Subject, subjectColumn } from '../accounts/access/reach.ts';
 import type { Activity } from '../accounts/activity/activity.ts';
-import { findPlace } from '../accounts/organizations/places.ts';
+import { findPlace, unknownOrganization } from '../accounts/organizations/places.ts';
 import { Refusal, refuseViolations } from '../base/refusal.ts';
 import type { Database } from '../storage/queries.ts';
 import type { Ids } from './change.ts';
@@ -35,6 +35,7 @@ export function createMemberships(parts: {
       {
         organization_memberships_account_id_fkey: () => unknownSubject(subject),
         organization_memberships_client_id_fkey: () => unknownSubject(subject),
+        organization_memberships_organization_id_fkey: () => unknownOrganization(`${organization?.id}`),
         warehouse_rights_account_membership_fkey: () => missingMembership(`${warehouse?.id}`),
         warehouse_rights_client_membership_fkey: () => missingMembership(`${warehouse?.id}`),
       },

@@ -119,7 +119,7 @@ export async function prunePage(
     kept: kept.map((row) => absentOf(type, row, asOf)),
     newer: absent.length - older.length,
     present: imported.length,
-    next: rows.at(-1)?.at,
+    next: rows.length < size ? undefined : rows.at(-1)?.at,
   };
 }
 

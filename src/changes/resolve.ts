@@ -108,8 +108,9 @@ async function findAll(tx: Queries, lines: readonly PushedLine[]): Promise<Looku
     organization: new Set<string>(),
     warehouse: new Set<string>(),
   };
-  for (const line of lines as unknown as readonly Text[]) {
-    const type = line.type as PushedLine['type'];
+  for (const pushed of lines) {
+    const { type } = pushed;
+    const line = pushed as unknown as Text;
     const own = PARTS[type].length < 2 ? [[type as NamedType, OWN] as const] : [];
     for (const [part, keys] of [...PARTS[type].map((one) => [one, KEYS[one]] as const), ...own]) {
       const { external: name, id, email } = namesIn(line, keys);
@@ -118,7 +119,8 @@ async function findAll(tx: Queries, lines: readonly PushedLine[]): Promise<Looku
       if (email !== undefined) given.email.add(emailKey(email));
     }
     const { former_external_id: former, former_organization: home } = line;
-    if (former !== undefined) external[type as NamedType].add(former);
+    // A line that removes a record may have any value here.
+    if (former !== undefined && !removes(pushed)) external[type as NamedType].add(former);
     if (home !== undefined) external.organization.add(home);
   }
   const rows = await tx.query<Found>(
