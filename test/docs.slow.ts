@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { withChecksum } from '../src/base/random-id.ts';
 import { commandsIn, nameOf, pages, ROOT, textOf } from './documentation.ts';
-import { keysOf, operatorWith, storesOf, valueFrom } from './operator/run-operator.ts';
+import { operatorFor, operatorWith, valueFrom, variablesAt } from './operator/run-operator.ts';
 import { openPatiently } from './support/databases.ts';
 import { eventually } from './support/eventually.ts';
 import { type MailServer, startMailServer } from './support/mail-server.ts';
@@ -80,13 +80,7 @@ describe('the documentation', () => {
         await on.partner.tokens(client);
         const { email, accountId } = seeded.person;
         const key = await apiKeyOf(service, seeded.person);
-        const { port } = new URL(service.operatorsUrl);
-        const environment = {
-          GATEHOUSE_ISSUER: service.issuer,
-          GATEHOUSE_OPERATORS_PORT: port,
-          ...storesOf(service),
-          ...keysOf(service),
-        };
+        const environment = variablesAt(service);
         const mailing = {
           GATEHOUSE_CONFIG: file('mail.yaml', 'mail: { from: gatehouse@example.com }'),
           SMTP_URL: mail.url,
@@ -229,7 +223,7 @@ describe('the documentation', () => {
       const here = (text: string): string => text.replaceAll(':4000', `:${port}`).replaceAll('(4000', `(${port}`);
       const readme = textOf(path.join(ROOT, 'README.md'));
       const [, program = ''] = /```js\n(import \{ createServer.*?)```/s.exec(readme) ?? [];
-      const run = operatorWith({ ...storesOf(on.service), ...keysOf(on.service) });
+      const run = operatorFor(on.service);
       await on.service.accounts.add({ email: 'ada@demo.test', name: 'Ada' });
       const [command = ''] = commandsIn(readme);
       const client = await valueFrom(run, wordsOf(here(command)));

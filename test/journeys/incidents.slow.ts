@@ -8,7 +8,7 @@ import { expect } from 'chai';
 import { keysOfEnvironment } from '../config/configuration.ts';
 import { linesOf, ROOT, textOf } from '../documentation.ts';
 import { launchNode } from '../many-nodes/running-node.ts';
-import { type Answer, keysOf, operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
+import { type Answer, operatorFor, operatorWith, valueFrom } from '../operator/run-operator.ts';
 import { partnerTokens } from '../provider/partner-tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { readinessOf } from '../support/metrics.ts';
@@ -66,17 +66,6 @@ const opened = createOpened();
 afterEach('close what the test started', () => opened.closeAll());
 const startService = (on: 'postgres' | 'postgres+redis', storage: Readonly<Record<string, string>>) =>
   opened.add(startsOn(on)({ settings: { storage } }), (service) => service.close());
-
-const doctorOf = (service: TestService) =>
-  valueFrom(
-    operatorWith({
-      GATEHOUSE_ISSUER: service.issuer,
-      GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port,
-      ...storesOf(service),
-      ...keysOf(service),
-    }),
-    'doctor',
-  );
 
 const expectReady = (service: TestService) =>
   eventually(async () => expect((await readinessOf(service)).body).to.include({ status: 'ready' }));
@@ -186,7 +175,7 @@ describeOn([postgresServer, curl], 'the incident of a full disk', () => {
     if (status === 204) expect(await partner.isActive(kept.accessToken)).to.equal(false);
     else expect((await introspect(service.issuer, resourceServer, kept.accessToken)).status).to.equal(200);
     expect((await clientCredentials(service.issuer, machine)).status).to.equal(200);
-    expect(await doctorOf(service)).to.include({ problems: 0 });
+    expect(await valueFrom(operatorFor(service), 'doctor')).to.include({ problems: 0 });
   });
 });
 
@@ -224,7 +213,7 @@ describeOn([postgresServer, redisServer, redisCli, curl], 'the incident of a los
     const { email, password } = person;
     const signedIn = await again.follow(await again.submit(page, { email, password }));
     expect(signedIn.location?.searchParams.get('code')).to.be.a('string');
-    const { findings } = await doctorOf(service);
+    const { findings } = await valueFrom(operatorFor(service), 'doctor');
     for (const { check, status, message } of findings) {
       if (check.includes('redis')) expect(['ok', 'not_checked'], `${check}: ${message}`).to.include(status);
     }

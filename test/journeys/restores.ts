@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { keysOf, operatorWith, storesOf } from '../operator/run-operator.ts';
+import { operatorFor } from '../operator/run-operator.ts';
 import { partnerTokens, type Tokens, tokensOf } from '../provider/partner-tokens.ts';
 import {
   authorizationUrl,
@@ -102,7 +102,7 @@ function testRestores(which: 'systemd' | 'others'): void {
   /** Runs each command of the docs with the paths and ports of this test. */
   async function runCommands(commands: readonly string[]): Promise<void> {
     const { settings } = service;
-    const operator = operatorWith({ GATEHOUSE_ISSUER: issuer, ...storesOf(service), ...keysOf(service) });
+    const operator = operatorFor(service);
     const stopNodes = () => service.close();
     const startNodes = async () => {
       service = await start({ settings });

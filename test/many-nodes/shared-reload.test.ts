@@ -7,7 +7,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { listNodes } from '../../src/storage/nodes.ts';
 import { latestReloadRequest, requestReload } from '../../src/storage/reload-requests.ts';
 import { keysOfEnvironment } from '../config/configuration.ts';
-import { operatorWith, storesOf, valueFrom } from '../operator/run-operator.ts';
+import { operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { refuseChanges } from '../support/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresServer } from '../support/postgres-server.ts';
@@ -44,13 +44,8 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
   const rowOf = async (service: TestService) =>
     (await listNodes(first.database)).find((row) => row.node.endsWith(portOf(service)));
   const secondsOf = async (service: TestService) => (await rowOf(service))?.runsWith.settings['tokens.access_token'];
-  const operatorAt = (service: TestService) =>
-    operatorWith({
-      ...storesOf(service),
-      GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port,
-    });
   const reload = (exitCode = 0, service = first, words: readonly string[] = ['reload']) =>
-    valueFrom(operatorAt(service), words, { exitCode });
+    valueFrom(operatorFor(service), words, { exitCode });
   const removeOthers = () => first.database.query("DELETE FROM node_keys WHERE node LIKE 'other:%'");
 
   /** A negative number of seconds adds a node that stays. */
@@ -80,10 +75,10 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(nodes.map(({ taken }: { taken: boolean }) => taken)).to.deep.equal([true, true]);
     expect(await secondsOf(first)).to.equal('11m');
     expect(await secondsOf(second)).to.equal('12m');
-    const listed = await valueFrom(operatorAt(first), 'nodes');
+    const listed = await valueFrom(operatorFor(first), 'nodes');
     expect(new Set(listed.nodes.map(({ settings }: { settings: string }) => settings)).size).to.equal(2);
     expect(listed.nodes[0].last_reload).to.include.keys('at', 'request');
-    expect((await operatorAt(first)('nodes')).output)
+    expect((await operatorFor(first)('nodes')).output)
       .to.contain('LAST RELOAD')
       .and.contain('taken');
   });
@@ -124,7 +119,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
       .and.not.equal('14m');
     const rows = await first.database.query('SELECT runs_with::text AS text FROM node_keys');
     expect(JSON.stringify(rows)).not.to.contain(SECRET);
-    expect((await operatorAt(first)('nodes')).output).to.contain('refused');
+    expect((await operatorFor(first)('nodes')).output).to.contain('refused');
   });
 
   it('`reload` contacts no other node if this node refuses its settings, or cannot start with them', async () => {
@@ -183,7 +178,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
 
   it('`reload` names silent nodes, which must get SIGHUP', async () => {
     await addNode('other:silent', 40);
-    const { output, exitCode } = await operatorAt(first)('reload');
+    const { output, exitCode } = await operatorFor(first)('reload');
     expect(exitCode).to.equal(1);
     expect(output).to.match(/other:silent is silent.*SIGHUP/);
     expect(output).to.contain(`${(await rowOf(second))?.node} has taken its settings`);
@@ -214,7 +209,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     await addNode('other:mute', -600);
     // Longer than a test may take.
     const third = await node('third', first, () => ({}), 600_000);
-    const waiting = operatorAt(third)(['reload', '--json']);
+    const waiting = operatorFor(third)(['reload', '--json']);
     try {
       await eventually(async () =>
         expect((await rowOf(second))?.runsWith.reload).to.deep.include({
@@ -270,9 +265,7 @@ describeOn([postgresServer], 'a reload without a database', () => {
     });
     await server.kill();
     tokens = { machineAccessTokenSeconds: 180 };
-    const operator = operatorWith({
-      GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port,
-    });
+    const operator = operatorFor(service);
     const { exitCode, output } = await operator('reload');
     expect(exitCode).to.equal(1);
     expect(output).to.contain('Now in force: tokens.machine_access_token').and.contain('No other node has answered');

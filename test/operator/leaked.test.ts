@@ -6,7 +6,15 @@ import { clientCredentials } from '../support/oauth.ts';
 import { apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { expectWrongUsage, keysOf, operatorWith, refusalFrom, storesOf, valueFrom } from './run-operator.ts';
+import {
+  expectWrongUsage,
+  keysOf,
+  operatorFor,
+  operatorWith,
+  refusalFrom,
+  storesOf,
+  valueFrom,
+} from './run-operator.ts';
 
 describe('operator leaked', () => {
   const { start, received } = startsWithMail();
@@ -16,8 +24,7 @@ describe('operator leaked', () => {
     const { smtpUrl = '', from = '' } = on.service.settings.mail ?? {};
     const config = path.join(temporaryDirectory('leaked'), 'gatehouse.yaml');
     writeFileSync(config, JSON.stringify({ mail: { smtp_url: smtpUrl, from } }));
-    const environment = { ...storesOf(on.service), ...keysOf(on.service) };
-    return operatorWith({ ...environment, GATEHOUSE_CONFIG: config });
+    return operatorFor(on.service, { ...keysOf(on.service), GATEHOUSE_CONFIG: config });
   };
   const addKey = (name: string) => apiKeyOf(on.service, on.seeded.person, name);
 

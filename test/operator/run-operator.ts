@@ -76,9 +76,16 @@ export function operatorProgramWith(environment: Environment): RunOperator {
   };
 }
 
-/** Returns the operator command for the stores of this service, and for its keys or the given ones. */
-export const operatorFor = (service: TestService, keys?: Environment): RunOperator =>
-  operatorWith({ ...storesOf(service), ...(keys ?? keysOf(service)) });
+/** Returns the operator command for the address and the stores of this service, and for its keys or the given variables. */
+export const operatorFor = (service: TestService, more?: Environment): RunOperator =>
+  operatorWith(variablesAt(service, more));
+
+export const variablesAt = (service: TestService, more = keysOf(service)): Environment => ({
+  GATEHOUSE_ISSUER: service.issuer,
+  GATEHOUSE_OPERATORS_PORT: new URL(service.operatorsUrl).port,
+  ...storesOf(service),
+  ...more,
+});
 
 export const operatorOn = (database: OpenDatabase): RunOperator => operatorWith(variablesOf(database));
 
