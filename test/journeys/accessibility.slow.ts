@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import * as axe from '../support/axe.ts';
 import { describeInBrowser, enterAs } from '../support/browser.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { createPerson, type Person } from '../support/person.ts';
@@ -26,7 +25,6 @@ describeInBrowser('pages in the browser', (visit) => {
 
   before(async () => {
     partner = await startPartner();
-    atEndOfFile(partner.close);
     const { service, issuer } = on;
     person = await addPerson(service, LONG, `${'x'.repeat(60)}@example.test`);
     const { accountId } = person;

@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { describeInBrowser, enterAs, signInOn, type Visit } from '../support/browser.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, type Parameters, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -22,7 +21,6 @@ describeInBrowser('connecting a client in the browser', (visit) => {
     onward = await startPartner();
     partner = await startPartner({ onwardTo: `${onward.origin}/` });
     plain = await startPartner();
-    for (const { close } of [onward, partner, plain]) atEndOfFile(close);
     const redirectUris = [partner.redirectUri, plain.redirectUri];
     client = await addTestClient(on.service, 'Warehouse Map', { kind: 'public', redirectUris });
   });

@@ -5,7 +5,6 @@ import { textsFor } from '../../src/texts/texts.ts';
 import { addMember, reachOf } from '../pages/organization-members.ts';
 import { PHONE } from '../support/axe.ts';
 import { countingReader, describeInBrowser } from '../support/browser.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl } from '../support/oauth.ts';
 import { startPartner } from '../support/partner.ts';
 import { addTestClient, type SeededPerson } from '../support/seed.ts';
@@ -58,7 +57,6 @@ for (const language of ['en', 'de']) {
 
     it('a worker connects an app on a phone within 3 clicks and 150 words', async () => {
       const partner = await startPartner();
-      atEndOfFile(partner.close);
       const client = await addTestClient(on.service, 'Pallet Scanner', { redirectUris: [partner.redirectUri] });
       const { page } = await visit({ ...PHONE, locale: language });
       await page.goto(authorizationUrl(on.issuer, client).href);

@@ -23,7 +23,6 @@ describeInBrowser('a new developer', (visit) => {
     graphqlUrl = await nameWarehouseApi(on);
     partner = await startPartner();
   });
-  after(() => partner?.close());
 
   /** From the invitation of a new account to the first answer of the API; `look` sees the page of the secret. */
   async function walk(page: Page, language: string, look: () => Promise<void> = async () => {}) {

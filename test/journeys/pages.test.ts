@@ -4,7 +4,6 @@ import type { Page } from 'playwright-core';
 import { signedIn } from '../pages/signed-in-person.ts';
 import { expectAccessible, PHONE } from '../support/axe.ts';
 import { describeInBrowser, enterAs, signInOn } from '../support/browser.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { authorizationUrl, pkce, type TestClient } from '../support/oauth.ts';
 import { type Partner, startPartner } from '../support/partner.ts';
 import { addTestClient } from '../support/seed.ts';
@@ -19,7 +18,6 @@ describeInBrowser('pages in the browser', (visit) => {
 
   before(async () => {
     partner = await startPartner();
-    atEndOfFile(partner.close);
     client = await addTestClient(on.service, LONG, {
       redirectUris: [partner.redirectUri],
       ownerAccountId: on.seeded.person.accountId,

@@ -1,5 +1,6 @@
 /** A partner's callback: a real HTTP listener that keeps the redirects it receives. */
 import { createServer } from 'node:http';
+import { atEndOfFile } from './end-of-run.ts';
 import { freePort } from './programs.ts';
 
 export interface Partner {
@@ -9,10 +10,11 @@ export interface Partner {
   readonly received: readonly URL[];
   /** Waits for the next redirect that no earlier call has returned. */
   nextRedirect(): Promise<URL>;
-  close(): Promise<void>;
 }
 
 /**
+ * Starts a partner, for the rest of the file.
+ *
  * @param onwardTo where the partner redirects the browser after its callback; without this URL
  *   the callback answers a page that says "connected".
  */
@@ -40,6 +42,10 @@ export async function startPartner({ onwardTo }: { onwardTo?: string } = {}): Pr
     else response.writeHead(302, { location: onwardTo }).end();
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  atEndOfFile(() => {
+    server.close();
+    server.closeAllConnections();
+  });
 
   return {
     origin,
@@ -50,10 +56,6 @@ export async function startPartner({ onwardTo }: { onwardTo?: string } = {}): Pr
       if (!earlier) return new Promise((resolve) => waiting.push(resolve));
       answered += 1;
       return Promise.resolve(earlier);
-    },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
     },
   };
 }

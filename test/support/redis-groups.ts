@@ -2,11 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import { atEndOfFile } from './end-of-run.ts';
 import { eventually } from './eventually.ts';
 import { freePort, startProgram } from './programs.ts';
-import { type RedisServer, startRedisServer } from './redis-server.ts';
+import { inRedis, type RedisServer, startRedisServer } from './redis-server.ts';
 import { redisServer, required } from './requirements.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
@@ -15,16 +14,8 @@ export const portOf = (server: RedisServer): string => new URL(server.url).port;
 export const ask = (server: RedisServer, command: string, ...values: string[]): Promise<unknown> =>
   callOnce(Number(portOf(server)), command, ...values);
 
-export async function callOnce(port: number, command: string, ...values: string[]): Promise<unknown> {
-  const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null });
-  redis.on('error', () => {});
-  try {
-    await redis.connect();
-    return await redis.call(command, ...values);
-  } finally {
-    redis.disconnect();
-  }
-}
+export const callOnce = (port: number, command: string, ...values: string[]): Promise<unknown> =>
+  inRedis(`redis://127.0.0.1:${port}`, (redis) => redis.call(command, ...values));
 
 export async function expectState(masters: readonly RedisServer[], state: 'ok' | 'fail'): Promise<void> {
   for (const master of masters) {

@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { expectAccessible, PHONE } from '../../support/axe.ts';
 import { button, describeInBrowser, signInOn } from '../../support/browser.ts';
-import { atEndOfFile } from '../../support/end-of-run.ts';
 import { authorizationUrl, exchangeCode, pkce, type TestClient } from '../../support/oauth.ts';
 import { type Partner, startPartner } from '../../support/partner.ts';
 import { addTestClient } from '../../support/seed.ts';
@@ -17,7 +16,6 @@ describeInBrowser('passkeys in Chromium', (visit) => {
 
   before(async () => {
     partner = await startPartner();
-    atEndOfFile(partner.close);
     const redirectUris = [partner.redirectUri];
     client = await addTestClient(on.service, 'Warehouse Map', { kind: 'public', redirectUris });
   });
