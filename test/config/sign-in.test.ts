@@ -94,35 +94,27 @@ describe('the settings of sign-in providers', () => {
     });
   });
 
-  const WRONG: readonly (readonly [what: string, yaml: string, path: string, text: RegExp])[] = [
-    ['an http issuer', yamlOf({ ...ENTRY, issuer: 'http://id.example.com' }), '0.issuer', /https/],
-    ['a URL query', yamlOf({ ...ENTRY, issuer: 'https://id.example.com/?a' }), '0.issuer', /query/],
-    ['userinfo', yamlOf({ ...ENTRY, issuer: 'https://a:b@id.example.com' }), '0.issuer', /https/],
-    ['no issuer', yamlOf({ ...ENTRY, issuer: undefined }), '0.issuer', /no value/],
-    ['an ID with a slash', yamlOf({ ...ENTRY, id: 'a/b' }), '0.id', /id of lower-case/],
-    ['a secret', yamlOf({ ...ENTRY, client_secret: 'x y z' }), '0.client_secret', /secret_file/],
-    ['a misspelled setting', yamlOf({ ...ENTRY, lable: 'x' }), '0.lable', /allowed here: id, label,/],
-    ['an unknown match', yamlOf({ ...ENTRY, match: 'email' }), '0.match', /verified_email/],
-    [
-      'a missing secret file',
-      yamlOf({ ...ENTRY, client_secret_file: '/nonexistent' }),
-      '0.client_secret_file',
-      /cannot be read/,
-    ],
-    [
-      'a URL as an endpoint host',
-      yamlOf({ ...ENTRY, endpoint_hosts: ['https://keys.example.com'] }),
-      '0.endpoint_hosts.0',
-      /host name/,
-    ],
-    ['a space in an ACR', yamlOf({ ...ENTRY, acr_values: ['a b'] }), '0.acr_values.0', /context/],
-    ['the ID of a built-in method', yamlOf({ ...ENTRY, id: 'password' }), '0.id', /other than/],
-    ['a repeated ID', yamlOf(ENTRY, { ...ENTRY, issuer: 'https://b.example' }), '1.id', /earlier/],
-    ['a repeated issuer', yamlOf(ENTRY, { ...ENTRY, id: 'b' }), '1.issuer', /earlier/],
+  /** What is wrong, in which members of an entry, the place of the problem, and what its error says. */
+  const WRONG: readonly (readonly [what: string, wrong: object, path: string, text: RegExp])[] = [
+    ['an http issuer', { issuer: 'http://id.example.com' }, '0.issuer', /https/],
+    ['a URL query', { issuer: 'https://id.example.com/?a' }, '0.issuer', /query/],
+    ['userinfo', { issuer: 'https://a:b@id.example.com' }, '0.issuer', /https/],
+    ['no issuer', { issuer: undefined }, '0.issuer', /no value/],
+    ['an ID with a slash', { id: 'a/b' }, '0.id', /id of lower-case/],
+    ['a secret', { client_secret: 'x y z' }, '0.client_secret', /secret_file/],
+    ['a misspelled setting', { lable: 'x' }, '0.lable', /allowed here: id, label,/],
+    ['an unknown match', { match: 'email' }, '0.match', /verified_email/],
+    ['a missing secret file', { client_secret_file: '/nonexistent' }, '0.client_secret_file', /cannot be read/],
+    ['a URL as an endpoint host', { endpoint_hosts: ['https://keys.example.com'] }, '0.endpoint_hosts.0', /host name/],
+    ['a space in an ACR', { acr_values: ['a b'] }, '0.acr_values.0', /context/],
+    ['the ID of a built-in method', { id: 'password' }, '0.id', /other than/],
+    ['a repeated ID', { issuer: 'https://b.example' }, '1.id', /earlier/],
+    ['a repeated issuer', { id: 'b' }, '1.issuer', /earlier/],
   ];
   it('a wrong or repeated setting of a sign-in provider is refused, without showing a secret', () => {
-    for (const [what, yaml, path, text] of WRONG) {
-      const [problem, ...others] = problemsOf(yaml);
+    for (const [what, wrong, path, text] of WRONG) {
+      const earlier = path.startsWith('1.') ? [ENTRY] : [];
+      const [problem, ...others] = problemsOf(yamlOf(...earlier, { ...ENTRY, ...wrong }));
       expect(others, what).to.deep.equal([]);
       expect(problem?.path, what).to.equal(`sign_in.providers.${path}`);
       expect(`${problem?.message} ${problem?.remedy}`, what).to.match(text);
