@@ -46,7 +46,7 @@ const printable = (what: string) =>
   z
     .string({ error: `is not a string; write ${what}, in quotes` })
     .regex(/^[\x20-\x7e]{1,255}$/, { error: 'is not 1 to 255 printable ASCII characters' })
-    .describe(`${what.replace(/^./, (letter) => letter.toUpperCase())}, as in its ID tokens.`);
+    .describe(`${what.replace(/./, (letter) => letter.toUpperCase())}, as in its ID tokens.`);
 
 const identity = z
   .strictObject(
