@@ -14,6 +14,7 @@ import { accountProblems, type Holder } from './account-rules.ts';
 import type { By, Change, ChangeType, Difference, Fields, FieldValue, Row } from './change.ts';
 import { isMove, KINDS, rowAfter } from './kinds.ts';
 import type { FileRules } from './pages.ts';
+import { isNamed } from './stage.ts';
 import { isOutdated, isUnlinkedLater, type KnownTimes, mayAdopt, readTimes, recordTimes } from './times.ts';
 
 export interface Outcome {
@@ -226,8 +227,7 @@ async function compare(
   const found = rows.flatMap(({ at, before, context }): Difference[] => {
     const change = changes[at] as Change;
     const { identity } = change;
-    const isAccess = change.type === 'membership' || change.type === 'warehouse_rights';
-    if (before === null && !(change.set && (isAccess || change.adds))) return [];
+    if (before === null && !(change.set && (change.adds || !isNamed(change.type)))) return [];
     if (change.end === 'removed' || change.end === 'deleted') {
       return [{ change, kind: 'removed', fields: {}, before, after: { ...before, ...context } }];
     }

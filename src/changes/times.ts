@@ -4,6 +4,7 @@ import { sha256 } from '../base/random-id.ts';
 import type { Queries } from '../storage/queries.ts';
 import type { Change, Difference, NamedType, Names, Row } from './change.ts';
 import { isMove } from './kinds.ts';
+import { isNamed } from './stage.ts';
 
 export interface KnownTime {
   readonly asOf: Date;
@@ -191,13 +192,12 @@ export async function recordTimes(
     // The recorded time may be in the future, because the clock of its sender was ahead.
     const known = times.get(thing)?.asOf.getTime() ?? 0;
     const as_of = change.asOf ?? new Date(Math.max(now.getTime(), known + 1));
-    const isNamed = type === 'account' || type === 'organization' || type === 'warehouse';
-    if (isNamed && (end === 'deleted' || end === 'removed')) {
+    if (isNamed(type) && (end === 'deleted' || end === 'removed')) {
       const { external_id: external, email } = (before.get(change) ?? {}) as Record<string, string>;
       // Insert no ids, because rows with the id of a deleted account or place are deleted by foreign keys.
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
-    const ids = { account_id, organization_id, warehouse_id, ...(isNamed && { [`${type}_id`]: id }) };
+    const ids = { account_id, organization_id, warehouse_id, ...(isNamed(type) && { [`${type}_id`]: id }) };
     return [
       { thing, ...ids, as_of, ended: end === 'removed', file_id: end === undefined ? fileId : null },
       ...movedAddresses(change, before.get(change)).map((key) => ({ thing: key, as_of, ended: true })),
