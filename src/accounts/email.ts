@@ -38,8 +38,8 @@ export function isSameMailbox(kept: string, claimed: string): boolean {
 const inAsciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
- * Returns the normalized spelling of `email` if it differs in more than letter case. Mail to the two spellings may
- * reach two mailboxes, so no account may get the address `email`.
+ * Returns the normalized spelling of `email` if it differs in more than letter case. Accounts get only the normalized
+ * spelling: the two spellings mean the same account, but mail to them may reach two mailboxes.
  */
 export function otherEmailMeant(email: string): string | undefined {
   const key = folded(email);

@@ -31,7 +31,7 @@ interface Attempt {
 /** Each queue has these limits: the queue of an account, or of a browser that has signed in to the account before. */
 const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000 };
 
-/** A limit that has counted the attempt, and how to correct its count if the password is correct. */
+/** A limit that has counted the attempt. `onSuccess` is the correction of its count if the password is correct. */
 interface Counted {
   readonly limit: AttemptLimit;
   readonly key: string;

@@ -28,7 +28,7 @@ export interface LinkedMethod {
 export interface MethodsOfKind {
   /** The result is sorted, oldest first. */
   of(accountId: string, tx?: Queries): Promise<readonly LinkedMethod[]>;
-  /** @param id of a method that `of` returned @returns the entry for the activity log */
+  /** @param id the `id` of one of the methods that `of` returned @returns the entry for the activity log */
   remove(accountId: string, id: string, tx: Queries): Promise<Pick<NewActivity, 'action' | 'details'>>;
 }
 

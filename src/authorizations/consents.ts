@@ -138,7 +138,7 @@ const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
   elsewhere: 'silent_elsewhere_at',
 };
 
-/** SQL: the array of places in which a code without a click was recorded in the last day. */
+/** SQL for an array with each `SilentPlace` that received a code without a click within the last day. */
 export const recordedIn = (now: string): string =>
   `array_remove(ARRAY[${Object.entries(SILENT_COLUMNS).map(
     ([place, column]) => `CASE WHEN ${column} > ${now} - interval '1 day' THEN '${place}' END`,
@@ -154,9 +154,9 @@ export const createConsents = ({
   /**
    * Connects the user and the client, or renews the approval.
    *
-   * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated: since it was shown, the
-   *   account was suspended, its session, the connection or all authorizations of the client ended, or the limit was
-   *   changed
+   * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated: since the page was shown,
+   * the account was suspended, the limit was changed, or the session, the connection or all authorizations of the
+   * client ended
    */
   async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): Promise<Connected | undefined> {
     const connected = await transactionOf(database, consent.accountId, async (tx) => {

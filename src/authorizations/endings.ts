@@ -99,7 +99,7 @@ export function createEndings(parts: {
       await removed.catch(() => {});
     },
 
-    /** True if this value belongs to an authorization or machine token of this client that was itself revoked. */
+    /** True if this value belongs to an authorization or machine token of this client that was revoked individually. */
     async hasEnded(value: string, clientId: string): Promise<boolean> {
       if (isMachineToken(value)) return revocations.hasEndedToken({ machineToken: value, clientId });
       const id = readValue(value)?.authorizationId;
@@ -108,14 +108,14 @@ export function createEndings(parts: {
 
     /**
      * Ends a token that the token store does not have. The store may have lost the token, and an API that has cached
-     * the token's caller would accept the token for minutes. For a token of an authorization, only makes APIs drop
-     * their cached answers, because the value alone does not name an account, and may be forged.
+     * the token's caller would accept the token for minutes. If the token belongs to an authorization, only makes APIs
+     * drop their cached answers: the value alone does not name the account, and may be forged.
      */
     async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
         // Only machine clients have machine tokens. For any other client, APIs would drop cached users without need.
         if (kind !== 'machine') return;
-        // Do not remove the token from Redis: if Redis has it again, it may belong to another client.
+        // Do not remove the token from Redis: if Redis has the token after all, the token may belong to another client.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
         return changes.announce('clients', clientId);
       }

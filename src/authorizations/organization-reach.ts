@@ -27,7 +27,7 @@ export type Reach = ReturnType<OrganizationReach['of']>;
 /** How many members or machine clients one statement reads. */
 const MEMBERS_AT_ONCE = 1_000;
 const CLIENTS_AT_ONCE = 100;
-/** How many connections of one client are read for the names of users, the rights and the last use. */
+/** How many connections of each client are read to list user names, rights and the last use. */
 export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
 /** How many pages may read at once in this process. Each page uses one database connection of the pool. */
@@ -38,8 +38,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
   const inTurn = createTurns(MAX_READING);
   return {
     /**
-     * Runs `work` after earlier pages of the account, and only two pages at a time in this process. So reloading these
-     * pages leaves database connections for introspection.
+     * Runs `work` for a page: one page per account at a time, and two pages in the whole process. So even users who
+     * reload pages leave database connections for introspection.
      *
      * @throws AccountBusy
      */
@@ -56,8 +56,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
     },
 
     /**
-     * @param warehouseId if given, the lists contain only blocked clients and the entries with access to this
-     * warehouse. Then they do not contain entries of suspended users.
+     * @param warehouseId if given, the lists omit all entries of suspended users, and all entries without access to
+     * this warehouse, except blocked clients.
      */
     of: (organizationId: string, warehouseId?: string) => createReach({ database, clock, organizationId, warehouseId }),
   };

@@ -38,7 +38,7 @@ export interface PresentedAccessToken extends Value {
   readonly expiresAt: number;
   /** The rotation of the refresh token that was issued with this access token. */
   readonly rotation: number;
-  /** The generation of the client as it was authenticated. */
+  /** The generation that the client had when it was authenticated. */
   readonly clientGeneration: number;
 }
 

@@ -124,7 +124,7 @@ const BLOCK_BYTES = 64;
 /** Maximum length in UTF-16 units, each of which has at most three bytes in UTF-8. */
 const SHORT_TEXT = 200;
 
-/** Returns 43 characters of base64url. Values of at least 256 random bits need no salt. */
+/** Returns an unsalted hash of 43 characters (base64url). Values of at least 256 random bits need no salt. */
 export function sha256(value: string): string {
   return hash('sha256', value, 'base64url');
 }

@@ -72,7 +72,7 @@ export function decoded(text: string): string {
 function withoutTransferEncoding(text: string): string {
   const isLong = (end: number): boolean => end - text.lastIndexOf('\n', end) > MIN_BROKEN_LINE;
   const mail = text.replace(SOFT_BREAK, (all, end: number) => (isLong(end) ? '' : all)).replaceAll('=3D', '=');
-  // Keep the original text as well, because outside of a mail, a parameter's value may begin with `3D`.
+  // Keep the original text as well: if the text is not a mail, `=3D` may be a parameter's value that begins with `3D`.
   return mail === text ? text : `${text}\n\n${mail}`;
 }
 

@@ -3,14 +3,14 @@ import { newEmailProblem } from '../accounts/email.ts';
 import type { Change, Row } from './change.ts';
 
 /**
- * What the import file says about an account whose present address is in the line of another account. `moves`: the file
- * gives the present holder another address.
+ * How the import file treats the holder of an address: an account that has the address which a line gives to another
+ * account. `moves`: the file gives the holder another address.
  */
 export type Holder = 'moves' | 'newer' | 'absent';
 
 /**
  * @param context the accounts that have the address or the identity now (kinds.ts)
- * @param holders by account id; empty if the change is not from a file
+ * @param holders maps an account id to its `Holder`; empty if the change is not from a file
  */
 export function accountProblems(
   { id, set = {}, identity }: Change,

@@ -48,7 +48,7 @@ export function createAccounts(
   }
 
   const changeMethods: MethodChange = (id, removesLink, work) => {
-    /** @param now the time to record; absent without the lock that serializes changes, so that no time is recorded */
+    /** @param now the time to record; absent if the transaction does not have the lock that serializes changes */
     async function change(tx: Queries, now?: Date) {
       const before = await issuersOf(tx, id);
       const result = await work(tx);

@@ -24,7 +24,7 @@ export interface Change extends Ids {
   readonly set?: Values;
   /** `suspended` is for a person who is no longer in the other system. */
   readonly end?: 'removed' | 'deleted' | 'suspended' | undefined;
-  /** True if the record may be added. If false, a change of an account or place that no longer exists does nothing. */
+  /** True if a missing account or place is added. If false, a change of a missing account or place does nothing. */
   readonly adds?: boolean;
   /** The accounts and places that the line names. Some may have been deleted. */
   readonly named?: readonly (readonly [NamedType, Names])[];

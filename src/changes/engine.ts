@@ -60,7 +60,7 @@ export function createChanges(parts: {
   // Unless the pool is small, let several pages wait for the lock at the same time while an import writes a batch.
   const pagesAtOnce = Math.max(1, Math.min(3, Math.floor(connections / 3)));
   const turns = {
-    // A page must not wait behind all lines of a large request, and must answer within two seconds.
+    // A page must answer within two seconds, so it must not wait until all lines of a large request are written.
     pages: createTurns(pagesAtOnce, { maxWaiting: 50, maxWaitMs: MAX_WAIT_MS * timeoutFactor }),
     pushes: createTurns(1),
   };
@@ -242,7 +242,7 @@ async function compare(
       ...(identity &&
         context?.linked == null && { identity: [null, `${identity.subject} at ${identity.issuer}`] as const }),
     };
-    // An operator may have changed a name with SQL, but not the key of the name.
+    // Compare `name_key`, too: an operator may have changed a name with SQL, but not its key.
     const isSame = ['suspended_by_import', 'name_key'].every((column) => before?.[column] === after[column]);
     if (before && Object.keys(fields).length === 0 && isSame) return [];
     return [{ change, kind: before ? (change.end ? 'removed' : 'changed') : 'added', fields, before, after }];
@@ -332,7 +332,7 @@ async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   await tx.query(`UPDATE accounts SET email = ${moving}, email_key = ${moving} WHERE id = ANY($1)`, [ids]);
 }
 
-/** Run no statement without differences: even an UPDATE of no row makes nodes drop cached access. */
+/** If there are no differences, run no statement: even an UPDATE of no row makes nodes drop cached access. */
 async function write(tx: Queries, differences: readonly Difference[], now: Date): Promise<void> {
   const [ended, kept] = partition(differences, ({ kind, change }) => kind === 'removed' && change.end !== 'suspended');
   for (const [type, some] of Map.groupBy(ended, ({ change }) => change.type)) {

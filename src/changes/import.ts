@@ -57,7 +57,6 @@ export function createImporter(parts: {
     const options = { by, activity, file: fileRules(plan, write?.fileId), isDryRun: write === undefined };
     let size = READ_SIZE;
 
-    /** Runs the work on a page. If it writes, it reads and writes in one transaction. */
     async function inTransaction<Result>(work: (tx: Queries, now: Date) => Promise<Result>): Promise<Result> {
       if (!write) return retried(() => work(database, new Date(clock())));
       return retried(() =>
@@ -128,7 +127,7 @@ export function createImporter(parts: {
           ...removed.map((one) => shownAbsent(one, 'removed')),
           ...found.kept.map((one) => shownAbsent(one, 'kept')),
         ];
-        // Also count the removed records as records of the file, because their removal takes them out of the set.
+        // Also count the removed records as if the file named them: their removal already takes them out of their set.
         return { ...found, ...outcome, changes, shown };
       });
     }
@@ -238,7 +237,7 @@ function sizeAfter(size: number, ms: number): number {
 /**
  * Checks the limit of removals again. Since the comparison, other records may have been imported, or other lines may
  * have become current.
- * @throws Refusal `prune_over_limit`, which undoes the page
+ * @throws Refusal `prune_over_limit`, which rolls back the transaction
  */
 function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {
   const present = Math.max(removed, pruned.get(type)?.present ?? 0);

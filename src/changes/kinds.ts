@@ -185,7 +185,7 @@ const given = (values: object): Row =>
 
 /**
  * Returns the columns of the suspension. Suspending a suspended person again changes nothing, so the time of the first
- * suspension stays. Another system ends only the suspensions that it began, unless it sends `false`.
+ * suspension stays. Another system ends only the suspensions that it began, unless its line has `suspended: false`.
  */
 function suspension(before: Row, suspended: boolean | undefined, by: By, now: Date): Row {
   const { suspended_at: at = null, suspended_by_import: isOfSystem } = before;

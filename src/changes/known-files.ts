@@ -25,7 +25,7 @@ const TAKE_OUT = `WITH page AS MATERIALIZED (
       FROM absent, known_files f WHERE k.thing = absent.thing AND k.file_id = $2 AND f.id = $2)
   SELECT CASE WHEN count(*) = $4 THEN max(thing) END AS next FROM page`;
 
-/** Numbers of records, by the id of the set. */
+/** The keys of both maps are ids of sets of records. */
 export interface SetsOfFile {
   /** How many records of each set are in the file. */
   readonly files: ReadonlyMap<string, number>;
@@ -34,11 +34,11 @@ export interface SetsOfFile {
 }
 
 /**
- * Chooses the set that has most records in common with the file, and gives it the time of the file. From then on, an
- * older line about one of these records is outdated.
+ * Chooses the set of records that has the most records in common with the file, and sets the time of the set to that of
+ * the file. From then on, an older line about one of these records is outdated.
  * @param step runs a transaction that excludes other writers and fails if the lines of the file are no longer stored
- * @returns the id of the set. If the file is older than the set, it is the id of a new set, and the records of the old
- *   set keep their time.
+ * @returns the id of the set, or of a new set if the file is older than the set. The records of the older set then keep
+ * their time.
  */
 export async function chooseFile(
   step: <Result>(work: (tx: Queries) => Promise<Result>) => Promise<Result>,

@@ -27,7 +27,7 @@ export interface Dependents {
 
 export const MAX_DEPENDENTS = 10_000;
 
-/** How many rows a statement deletes. It also sends a notification for each row, and deletes dependent rows. */
+/** Maximum number of rows per DELETE. Keep it low: each row also sends a notification, and deletes dependent rows. */
 const STEP = 500;
 
 interface ListedPlace {
@@ -234,8 +234,8 @@ async function removeSteps(
   const step = (work: (tx: Queries, now: Date) => Promise<unknown[]>): Promise<unknown[]> =>
     retried(() =>
       engine.transaction(async (tx, now) => {
-        // Catch only a timeout inside the transaction: if the wait for the lock times out, the size of a step must stay
-        // the same.
+        // Reduce the step only if its own statements time out: a timeout while waiting for the lock does not depend on
+        // the step's size.
         const rows = await work(tx, now).catch((error: unknown) => {
           if (isTooLong(error)) size = Math.ceil(size / RETRIED_SHARE);
           throw error;

@@ -38,9 +38,9 @@ const linesSql = (pass: Pass): string =>
   } AND line IS NOT NULL ORDER BY number LIMIT $3) l`;
 
 /**
- * SQL for the lines of `linesSql`, and for the lines of accounts whose present address a line of the page gives to
- * another account. Both accounts must change in one transaction. An added line may itself need the address of a further
- * account. PostgreSQL expects a hundred times more rows than there are.
+ * SQL for the lines of `linesSql`. If a line gives an account the present address of another account, the line of that
+ * other account is added: both must change in one transaction. An added line may itself need the address of a further
+ * account. OFFSET 0 keeps PostgreSQL from joining whole tables, because it expects a hundred times too many rows.
  */
 const ACCOUNT_LINES = `(WITH RECURSIVE page (number, email_key) AS (
     SELECT number, email_key FROM ${linesSql('account')}
@@ -139,7 +139,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
     const found = own ?? before ?? holder ?? undefined;
     if (found === undefined) adding.add(number);
     else if (found === holder) adopting.add(number);
-    // A line without an id is outdated, unless the recorded time of the deletion has expired.
+    // A line without an id was outdated before, and is outdated again, unless the record of the deletion has expired.
     ids.set(number, found ?? id ?? randomId(PREFIXES[type], 16));
   }
   const changed = rows.flatMap(({ number, id }) => {
@@ -224,7 +224,7 @@ const isNewer = (thing: string): string =>
 export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
   fileId,
 
-  /** Returns what the file says about accounts whose present address is in the line of another account. */
+  /** Returns what the file says about accounts whose present addresses the file gives to other accounts. */
   async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
     const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
       `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, ${isNewer("'account ' || h.id")} AS is_newer

@@ -151,7 +151,6 @@ const inParts = (lines: readonly PushedLine[]) => (error: unknown) => {
   throw isTooLong(error) && lines.length > 1 ? new PartsNeeded() : error;
 };
 
-/** Starts a new batch if the type changes, removals or heavy lines start or end, or a name occurs again. */
 function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[]> {
   let batch: PushedLine[] = [];
   let names = new Set<string>();

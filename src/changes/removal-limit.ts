@@ -6,7 +6,7 @@ import type { Queries } from '../storage/queries.ts';
 export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
 
 const HOUR_MS = 3_600_000;
-/** The least number that a percentage allows: 10 % of a few people would allow no removal. */
+/** A percentage allows at least this number of removals, because 10 % of a few people would allow none. */
 const MIN_OF_SHARE = 50;
 
 /** @param parts.limit `import.removals_per_hour`: a percentage of the people, or a number */

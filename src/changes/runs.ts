@@ -73,7 +73,7 @@ export async function beginRun(database: Database): Promise<Run> {
     },
 
     async requireHeld(tx) {
-      // KEY SHARE blocks the DELETE by which another import begins to write, but not the renewals.
+      // KEY SHARE blocks the DELETE of another import that begins to write, but not the renewals of this run.
       const rows = await tx.query('SELECT FROM import_runs WHERE id = $1 FOR KEY SHARE', [id]);
       if (rows.length === 0) throw new RunLost();
     },

@@ -38,7 +38,7 @@ export interface Staged {
   readonly unread: number | undefined;
 }
 
-/** Stores the lines of a file without keeping them in memory, and the problems of single lines. */
+/** Stores the lines of a file without keeping all of them in memory. Adds the problems of each line to `problems`. */
 export async function stage(
   database: Queries,
   importId: string,
@@ -108,7 +108,7 @@ async function insert(database: Queries, importId: string, rows: readonly object
 
 // The following functions return SQL for a statement about a line `l` of the import $1.
 
-/** SQL for a value of the line with this key. */
+/** SQL for the column `value` of the line whose key is `key`. */
 export const lineWith = (type: ImportType, key: string, value: string): string =>
   `(SELECT e.${value} FROM import_lines e WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1)`;
 /** SQL for the external id that the file gives the account or place with this id. */
@@ -120,7 +120,7 @@ export const hasLine = (type: ImportType, key: string): string =>
     WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1), false)`;
 export const keyOfBoth = (account: string, place: string): string => `${account} || '${SEPARATOR}' || ${place}`;
 
-/** Sort by the column, too. For a sort by number alone, PostgreSQL would scan the primary key. */
+/** Sort by the column, too: if the rows were sorted by `number` alone, PostgreSQL would scan the primary key. */
 const earlier = (column: string): string =>
   `(SELECT e.number FROM import_lines e WHERE e.import_id = $1 AND e.type = l.type
     AND e.${column} = l.${column} AND e.number < l.number ORDER BY e.${column}, e.number LIMIT 1)`;

@@ -59,7 +59,7 @@ export function createTestOrganizations(parts: {
   };
 }
 
-/** Returns the ids that no organization has, or only an organization whose deletion has begun. */
+/** Returns the ids for which there is no organization. An organization is ignored once its deletion has begun. */
 export const unknownOrganizations = (database: Queries, ids: readonly string[]) =>
   database.query<{ id: string }>(
     `SELECT id FROM unnest($1::text[]) AS id

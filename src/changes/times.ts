@@ -8,7 +8,7 @@ import { isNamed } from './stage.ts';
 
 export interface KnownTime {
   readonly asOf: Date;
-  /** True if an import wrote this time. Another import overwrites it even with an older file. */
+  /** True if an import recorded the time `asOf`. Another import overwrites this time even if its file is older. */
   readonly byImport: boolean;
   /** The file that names the record, as in the table known_files. */
   readonly fileId: string | null;
@@ -42,14 +42,14 @@ const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names
 const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
 
 /**
- * Returns the key for the time at which a person last got or lost the address: in an older line, the address may mean
+ * Returns the key for the time at which a person last got or lost the address. An older line with this address may mean
  * another person.
  */
 const addressKey = (email: string): string => `account email ${sha256(emailKey(email))}`;
 
 const linkKeys = ({ id, identity }: Change): string[] => (id && identity ? [unlinkedKey(id, identity.issuer)] : []);
 
-/** Returns the keys of records whose end also ended the record of the change. */
+/** Returns the keys of the records on which the record of the change depends. */
 function dependencies({ type, account_id, organization_id, named = [], set, adds }: Change): string[] {
   const membership =
     type === 'warehouse_rights' ? keyOf({ type: 'membership', account_id, organization_id }) : undefined;
@@ -63,8 +63,8 @@ function dependencies({ type, account_id, organization_id, named = [], set, adds
 }
 
 /**
- * Returns the key of the warehouse if the file has the warehouse in another organization, perhaps because of a newer
- * move.
+ * Returns the key of the warehouse if the file and the database name different organizations for it, perhaps because of
+ * a newer move.
  */
 const moved = ({ warehouse_id, isElsewhere }: Change): string[] => (isElsewhere ? [`warehouse ${warehouse_id}`] : []);
 
@@ -126,8 +126,8 @@ export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
   linkKeys(change).some((key) => newerThan(times, change, false)(key, 'endedAsOf'));
 
 /**
- * Returns true if an outdated line certainly means the person that was found for it. Since the time of the line, no
- * person with these names was deleted, and no person got or lost this address.
+ * Returns true if the person that was found for an outdated line is certainly the right one: since the time of the
+ * line, no person with these names was deleted, and no person got or lost this address.
  */
 export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
   !isOutdated(times, { ...change, id: undefined }, isImport);
@@ -194,7 +194,7 @@ export async function recordTimes(
     const as_of = change.asOf ?? new Date(Math.max(now.getTime(), known + 1));
     if (isNamed(type) && (end === 'deleted' || end === 'removed')) {
       const { external_id: external, email } = (before.get(change) ?? {}) as Record<string, string>;
-      // Insert no ids, because rows with the id of a deleted account or place are deleted by foreign keys.
+      // Store no ids: foreign keys delete each row that has the id of a deleted account or place.
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
     const ids = { account_id, organization_id, warehouse_id, ...(isNamed(type) && { [`${type}_id`]: id }) };
@@ -262,7 +262,7 @@ export async function recordUnlinked(
   );
 }
 
-/** Records that accounts or places end now. Call it before they are deleted. */
+/** Records the end of accounts or places that are deleted now. Call this function before the deletion. */
 export async function recordDeletions(
   tx: Queries,
   now: Date,

@@ -218,8 +218,8 @@ export function createClientRegistry(parts: {
 }
 
 /**
- * Assignments of a transfer. The creation key is removed, so that a form that the new owner sends cannot find this
- * client. Each transfer has another `owned_since`, because consents are compared with it.
+ * SQL assignments of a transfer. The creation key is removed: otherwise a form that the new owner sends could find this
+ * client as the one that it created. Each transfer sets another `owned_since`, because consents are compared with it.
  */
 const TRANSFER = `owner_account_id = $3, creation_key = NULL, verified_at = NULL,
   owned_since = greatest($2, owned_since + interval '1 millisecond')`;

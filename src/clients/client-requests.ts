@@ -107,7 +107,7 @@ export function createClientRequests(parts: {
     const { counts } = minute;
     const share = `${problem.clientId} ${problem.step} ${problem.share}`;
     const ofShare = counts.get(share) ?? 0;
-    // Count equal problems only up to their limit, and nothing if the share is full, so that memory is bounded.
+    // Do not count a problem that exceeds a limit, so that the number of counters is bounded.
     if (ofShare >= MAX_PER_MINUTE) return true;
     const equal = JSON.stringify([share, problem.error, problem.cause, isOfUri(problem) && problem.redirectUri]);
     const ofEqual = counts.get(equal) ?? 0;
@@ -234,8 +234,8 @@ const GROUPS = `
     GROUP BY c.id, ${EQUAL}`;
 
 /**
- * Adds the requests of clients that exist. Returns the owners of clients with a new problem, if no open problem of the
- * client had the same step and error before. (The statement does not see the rows that it adds.)
+ * Adds the requests whose clients exist. Returns owner and step of each problem of the kind `owner`, unless the client
+ * already had an open problem with this step and error. (The statement does not see the rows that it adds.)
  */
 const ADD = `
   WITH noted AS (

@@ -1,4 +1,4 @@
-/** Reads clients with their owner's name and secrets, and writes when they were last used. */
+/** Reads clients with their secrets and the name of their owner, and writes when clients and secrets were last used. */
 import { isClientId } from '../base/random-id.ts';
 import { endedIdsFrom, endedIdsSql } from '../storage/ended-ids.ts';
 import type { WriteUses } from '../storage/last-used.ts';

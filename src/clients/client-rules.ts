@@ -57,7 +57,7 @@ export function checkRedirectUris(uris: readonly string[], options: RedirectUriO
   };
 }
 
-/** Who is responsible for a name. `as before`: a client may keep a name that the rules no longer allow. */
+/** Which rules apply to the name of a client. `as before`: none, because a client may keep its name. */
 export type Naming = 'by its owner' | 'by the operator' | 'as before';
 
 export function checkClientName(name: string, naming: Naming = 'by its owner'): Problem[] {
@@ -112,7 +112,7 @@ function otherSpelling(uri: string, index: number, uris: readonly string[]): num
   const { href } = new URL(uri);
   return uris.findIndex((other, row) => {
     if (row === index || URL.parse(other)?.href !== href) return false;
-    // If both rows need a correction, the first one stays.
+    // If both rows need a correction, only the later row is a duplicate.
     return row < index || other === href;
   });
 }

@@ -76,7 +76,7 @@ export function redirectHosts(client: Pick<Client, 'redirectUris'>): string[] {
   return [...new Set(hosts)].sort();
 }
 
-/** Returns a hash of the client's values. If a change is undone, the client has its earlier version again. */
+/** Returns a hash of the client's values. A client whose change is undone therefore has its earlier version again. */
 export function clientVersion(client: Omit<Client, 'version'>): string {
   const { id, kind, name, ownerAccountId, ownerName, redirectUris, isNative, isSuspended } = client;
   const secrets = client.secrets.map((secret) => [secret.id, secret.hash]);

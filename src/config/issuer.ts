@@ -56,7 +56,7 @@ export function upstreamIssuerProblem(issuer: string): string | undefined {
   const { protocol, username, password } = new URL(issuer);
   if (username !== '' || password !== '') return 'contains a user name or password';
   if (!hasHost(issuer)) return 'has no host';
-  // OpenID Connect Core §2, "iss".
+  // OpenID Connect Core §2 allows no query or fragment in `iss`.
   if (/[?#]/.test(issuer)) return 'has a query or a fragment';
   if (protocol === 'https:' || (protocol === 'http:' && isLoopbackOrigin(issuer))) return undefined;
   return 'is not an https URL';

@@ -76,7 +76,7 @@ export function loadForCommand({
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
   const lacksOnlyDatabase = problems.every(({ path }) => path === 'storage.database_url');
-  // A problem with an invalid URL has the same path, but the settings then name a database.
+  // An invalid database URL is a problem with the same path as a missing one, but it does name a database.
   if (lacksOnlyDatabase && !unknown.has('storage.database_url')) throw new NoDatabaseNamed(problems);
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
   // If only values of variables are refused, the file is not the cause, so report the variables.
@@ -84,7 +84,7 @@ export function loadForCommand({
   if (!mayUseDefaults || !namesDatabase || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const instead = { environment, text: INSTEAD_OF_FILE };
   const standIn = examine(instead, { secretsAreNeeded: false });
-  // Problems that remain without the file are in variables, so default settings do not help.
+  // If problems remain without the file, variables cause them, so default settings do not help.
   if (standIn.problems.length > 0) throw new ConfigurationProblems(problems);
   report(
     `The settings file ${file} is refused: see \`gatehouse check-config\`. ` +
@@ -105,8 +105,7 @@ export function findKeys(options: LoadOptions = {}): Settings['secrets'] | undef
 }
 
 /**
- * Returns the sign-in providers with their secrets, for a command that tests the providers, and a problem for each
- * secret that this process cannot read.
+ * Returns the sign-in providers with their secrets, and a problem for each secret that this process cannot read.
  * @throws ConfigurationProblems with every problem of the file and the environment
  */
 export function findProviders(options: LoadOptions = {}): ReturnType<typeof signInProviders> {

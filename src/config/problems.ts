@@ -10,7 +10,7 @@ export interface ConfigurationProblem {
   readonly value?: string;
   /** The problem as the end of a sentence, such as "is not a duration". */
   readonly message: string;
-  /** The value to write instead, or the step to take. */
+  /** The value to write, or what else the operator should do. */
   readonly remedy: string;
 }
 

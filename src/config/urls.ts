@@ -36,7 +36,7 @@ const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify
 
 /**
  * Accepts `postgres://` or `postgresql://`, with one server and one database. Without a database, the driver would use
- * the one with the name of the user. An `@` in the path is part of a password.
+ * the database that has the same name as the user. An `@` in the path is part of a password.
  */
 export function isDatabaseUrl(url: string): boolean {
   const form = /^postgres(ql)?:\/\/[^/?#]*\/[^/@?#]+(\?[^#]*)?$/;

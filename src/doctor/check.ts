@@ -30,7 +30,6 @@ export const check = <Used extends Need>(
 
 export type Check = ReturnType<typeof check>;
 
-/** The needs that query PostgreSQL or Redis. */
 const STORES: readonly Need[] = ['server', 'database', 'tokens', 'nodes', 'running', 'visitor'];
 
 /**

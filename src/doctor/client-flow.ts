@@ -75,7 +75,7 @@ export const STEPS = {
   refresh_revoked: refresh('refreshToken', isInvalidGrant),
 } satisfies Readonly<Record<string, Step>>;
 
-/** `post` adds the client's credentials. The returned `held` is unchanged if the answer has no tokens. */
+/** `post` adds the client's credentials. If the answer has no tokens, the returned `held` equals the given `held`. */
 export async function take<Answer extends FlowAnswer>(
   name: StepName,
   held: Held,

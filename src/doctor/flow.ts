@@ -56,7 +56,6 @@ export const STREAM_CHECK: Check = check('change_stream', ['visitor'], PUBLIC, a
   return verdict;
 });
 
-/** Creates the user's steps, from the authorization request to the code, and the sign-out. */
 function createUser(issuer: string, send: Send, { person, client }: Visitor) {
   const browser = createBrowser(issuer, send, { 'x-forwarded-for': BOGUS_ADDRESS });
   const held = { code: '', redirectUri: REDIRECT_URI, verifier: randomId('', 43) };

@@ -57,7 +57,7 @@ export const createServeAsset = (own: Assets) =>
   function serveAsset(ctx: Context): void {
     const asset = own.get(ctx.url) ?? assets.get(ctx.path) ?? own.get(ctx.path);
     const colour = `#${ctx.query.colour}`;
-    // Do not compress the stylesheets of other colours, because callers could request every colour.
+    // Do not compress a stylesheet in a colour from the query, because callers could request every colour.
     const isOther = asset === stylesheet && /^#[0-9a-f]{6}$/.test(colour);
     const sent = isOther ? coloured(asset, colour) : asset;
     if (sent) send(ctx, sent, 'public, max-age=31536000, immutable');
@@ -90,7 +90,6 @@ function send(ctx: Context, asset: Asset, cacheControl: string): void {
   ctx.body = encoding ? encoded[encoding] : body;
 }
 
-/** Adds the colour for both themes. The result is not compressed. */
 function coloured({ body, type, hash }: Asset, colour: string): Asset {
   const [light, dark] = [nearestReadable(colour, 'light'), nearestReadable(colour, 'dark')];
   const style = Buffer.from(`:root { --brand: ${light}; --brand-dark: ${dark}; }\n`);

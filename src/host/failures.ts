@@ -39,7 +39,7 @@ function asOAuthError(ctx: Context, error: unknown, log: Logger): OAuthError {
   return new OAuthError(500, 'server_error', 'the request could not be completed');
 }
 
-/** Answers errors, missing pages and wrong methods everywhere else. */
+/** Answers errors outside the OAuth routes, missing pages and wrong methods. */
 export function answerErrorPages(parts: { errorPage: ErrorPage; issuer: string; log: Logger }): Middleware {
   const { errorPage, issuer, log } = parts;
   const body = errorBody(issuer, 'invalid_request', 'this URL does not exist');

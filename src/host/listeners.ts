@@ -177,9 +177,9 @@ const LINGER_MS = 1_000;
 const MAX_LINGERS = 4;
 
 /**
- * The last part of the shutdown delay, in which answers no longer end connections. A proxy without health checks sends
- * requests until the port refuses connections. If it can reuse connections, it opens few new ones, and the system
- * resets new connections that were not accepted before the port closed.
+ * The last part of the shutdown delay, in which connections stay open after an answer. A proxy without health checks
+ * sends requests until the port refuses connections. If the proxy can reuse connections, it opens few new ones. That
+ * matters because the system resets connections that were not accepted before the port closed.
  */
 const REUSE_MS = 1_000;
 

@@ -160,7 +160,7 @@ function requireCredential(accepted: () => readonly string[] | undefined): Middl
   };
 }
 
-/** Returns the operator that a command names, which runs on this machine or has the keys. */
+/** Returns the named operator. The name is trusted, because the command runs on this machine or has the keys. */
 function operatorOf(ctx: Context): OperatedBy | undefined {
   const named = (header: string) => decodedHeader(ctx.get(header));
   const [operator, reason] = [named('gatehouse-operator'), named('gatehouse-reason')];

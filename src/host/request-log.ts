@@ -73,7 +73,7 @@ export function createRequestLog(parts: RequestLogParts) {
   };
 }
 
-/** The parts from which pino composes its lines. A test compares both results. */
+/** The parts from which pino composes its lines. A test compares `requestLine` with pino. */
 interface PinoInside {
   /** The beginning of a line for each level, such as `{"level":30`. */
   readonly [symbols.lsCacheSym]: Readonly<Record<number, string>>;
@@ -84,8 +84,8 @@ interface PinoInside {
 }
 
 /**
- * Returns a function that logs a request exactly as pino would, in a third of the time, because nearly every request
- * has only this line. Omits undefined fields.
+ * Returns a function that logs a request exactly as pino would, but in a third of the time. For nearly every request,
+ * this is the only line in the log. Omits undefined fields.
  */
 export function requestLine(log: Logger) {
   const inside = log as unknown as PinoInside;

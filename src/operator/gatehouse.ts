@@ -11,7 +11,7 @@ import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
 const UNITS = 'gatehouse@*.service';
-/** The instance whose properties are read if no instance is loaded, because all instances have the same properties. */
+/** If `list-units` finds no instance, show the properties of this one: all instances have the same properties. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';

@@ -1,4 +1,4 @@
-/** `operator keys`: lists by fingerprint which keys sign or are accepted. */
+/** `operator keys`: lists each key by its fingerprint, and whether the key signs or is only accepted. */
 import type { Command } from 'commander';
 import { type KeyFacts, keyFacts, keyProblems, keyStates } from '../service/key-states.ts';
 import type { Operator, Report } from './command/operator.ts';

@@ -149,7 +149,7 @@ const withoutTokens = ({ name }: Client): Refusal =>
   );
 
 /**
- * Ends every authorization and every machine access token, because a restored, older PostgreSQL lacks the latest
+ * Ends every authorization and every machine access token, because a restored backup of PostgreSQL lacks the latest
  * revocations. The approvals stay, so people are not asked for consent again.
  */
 async function revokeAll(registries: Registries, { confirm, progress }: Operator): Promise<Report> {

@@ -179,7 +179,6 @@ export function connectionsPage(parts: {
     },
   });
 
-  /** Returns routes that ask and then disconnect one or all apps. */
   const disconnecting = (name: 'one' | 'all'): Route[] =>
     endingRoutes<readonly ConnectedClient[]>(kit, {
       path: name === 'one' ? `${PATH}/:id/disconnect` : `${PATH}/disconnect-all`,

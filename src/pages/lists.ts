@@ -23,7 +23,7 @@ export interface ListForm<Row> {
 }
 
 export interface ListOrder<Row> {
-  /** The name of the order in the URL. */
+  /** The name of this sort order in the URL. */
   readonly name: string;
   readonly label: Text;
   /** Returns the sort key, which is also part of the URL of the next page. */
@@ -88,7 +88,7 @@ export const byTime = <Row>(
   compare: (a, b) => (a === b ? 0 : a > b ? -1 : 1),
 });
 
-/** Returns the orders by name, by creation (newest first) and by last use (latest first). */
+/** Returns three sort orders: by name, by creation (newest first) and by last use (latest first). */
 export const usualOrders = <Row extends { readonly name: string; readonly lastUsedAt?: Date | null | undefined }>(
   beganAt: (row: Row) => Date,
 ): ListForm<Row>['orders'] => [

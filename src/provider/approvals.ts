@@ -30,7 +30,7 @@ export interface Asked {
   readonly links: ClientLinks;
   /** The generation of the connection, even if it has ended; absent if the user never connected the client. */
   readonly generation?: number;
-  /** If the client's value differs, all its authorizations were ended after the page was shown. */
+  /** If the client has another `endedThrough` now, all its authorizations were ended after the page was shown. */
   readonly endedThrough: number;
   readonly limit: LimitJson;
   /** The limit that the user chose on the page instead of `limit`; added from the submitted form. */

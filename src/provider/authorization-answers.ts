@@ -72,8 +72,8 @@ export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<voi
 export type ShowHandover = (ctx: Context, app: { readonly name: string; readonly url: string }) => Promise<void>;
 
 /**
- * Step around the engine. A browser that is redirected to a private-use scheme (RFC 8252 §7.1) stays on its old page,
- * so it gets a page that opens the app. Other programs get the redirect.
+ * Middleware around the engine. A browser that is redirected to a private-use scheme (RFC 8252 §7.1) stays on its old
+ * page, so it gets a page that opens the app. Other programs get the redirect.
  */
 export const handOverToApp = (show: ShowHandover) =>
   async function handOver(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

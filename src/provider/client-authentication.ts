@@ -47,7 +47,7 @@ export function createClientAuthentication(parts: {
     return secret;
   }
 
-  /** @param mayBePage false for a proxy, which copies `Origin` from the request of an API's caller */
+  /** @param mayBePage false for a proxy, because its request has the `Origin` of the API's caller */
   async function authenticate(ctx: Context, { id, secret, byHeader }: Credentials, mayBePage = true): Promise<void> {
     // RFC 6749 §5.2 requires a challenge if the header was used. Send it also if there were no credentials.
     const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
@@ -89,11 +89,11 @@ export function createClientAuthentication(parts: {
 
   return {
     /**
-     * Route step: authenticates the client of a form request (RFC 6749 §2.3), for `authenticatedClient`. A public
-     * client only sends its id. Later steps wait for their turn in the client's queue.
+     * Route step: authenticates the client of a form request (RFC 6749 §2.3). Later steps get the client from
+     * `authenticatedClient`. A public client only sends its id. Later steps wait for their turn in the client's queue.
      *
-     * @throws OAuthError `invalid_client`, or TooManyFailures instead; `invalid_request`, also for a web page that is
-     *   not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
+     * @throws OAuthError `invalid_client`; TooManyFailures after too many such refusals; `invalid_request`, also for a
+     * web page that is not the client's own; `temporarily_unavailable` or `slow_down`, see client-turns.ts
      */
     requireClient: (ctx: Context, next: NextStep): Promise<Answer> => authenticateInTurn(ctx, next, true),
     /** Like `requireClient`, but the later steps run even if the caller has disconnected. */

@@ -5,7 +5,7 @@ import type { Client } from '../clients/client.ts';
 import { createTurnsOf } from '../storage/account-turns.ts';
 import { OAuthError } from './oauth-error.ts';
 
-/** The number is less than that of a node's database connections by default. See docs/scale.md. */
+/** Less than the default number of database connections of a node. See docs/scale.md. */
 const AT_ONCE = 8;
 /**
  * A resource server introspects the tokens of all its callers, so it needs a higher limit while a slow store delays
@@ -19,14 +19,14 @@ const MAX_WAIT_MS = 2_000;
 export type ClientTurns = ReturnType<typeof createClientTurns>;
 
 /**
- * Returns a function that runs the work for an authenticated client, a limited number at once. Further requests wait in
- * the order of their arrival, until their caller disconnects. A refused request can be sent again, because nothing is
- * consumed before the work starts.
+ * Returns a function that runs the work of an authenticated client. Only a limited number of its requests run at once.
+ * Further requests wait in the order of their arrival, until their caller disconnects. A refused request can be sent
+ * again, because nothing is consumed before the work starts.
  *
  * Anyone can send the id of a public client, so its requests share a queue only with those of the same network.
  *
  * @throws OAuthError `temporarily_unavailable` (503) if too many requests wait, or one waited for too long, and
- *   `slow_down` (429) for a public client; CallerLeft if the caller disconnected while waiting
+ * `slow_down` (429) for a public client; CallerLeft if the caller disconnected while waiting
  */
 export function createClientTurns(timeoutFactor = 1) {
   const limits = { maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS * timeoutFactor, refusal: stillInProgress };

@@ -4,7 +4,7 @@ import { type ClientMetadata, type Client as EngineClient, errors, type KoaConte
 import type { Client } from '../clients/client.ts';
 import type { ClientRegistry } from '../clients/client-registry.ts';
 
-/** Far fewer clients are used at the same time. The engine's own cache holds only 100. */
+/** Far more than the number of clients in use at the same time. The engine's own cache holds only 100. */
 const MAX_PARSED_CLIENTS = 10_000;
 
 const origins = new WeakMap<EngineClient, Client>();
@@ -54,7 +54,7 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
     },
 
     mayAnswerIn(mode: string | undefined, ctx: KoaContextWithOIDC | undefined): boolean {
-      // Without a requested mode, the engine asks about the default mode of the response type.
+      // If the request has no `response_mode`, `mode` is the default mode of the response type.
       if (ctx?.oidc.params?.response_mode === undefined) return true;
       if (mode === 'query') return true;
       throw new errors.UnsupportedResponseMode();

@@ -36,7 +36,7 @@ export function listenToEvents(provider: Provider, parts: Listeners): void {
 const loggedCause = (error: EngineError): string =>
   error instanceof StorageUnavailable ? error.reason : causeOf(error);
 
-/** Step around the engine: stores the ids of client, authorization and account for the log line. */
+/** Step that runs the engine, and then stores the ids of client, authorization and account for the log line. */
 export async function nameParties(ctx: Context & Partial<Pick<KoaContextWithOIDC, 'oidc'>>, next: Next): Promise<void> {
   try {
     await next();

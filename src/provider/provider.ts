@@ -1,4 +1,4 @@
-/** Configures oidc-provider: the only access to the engine. */
+/** Creates the authorization server with oidc-provider. */
 import type { Context, Middleware } from 'koa';
 import compose from 'koa-compose';
 import { type Configuration, errors, Provider } from 'oidc-provider';

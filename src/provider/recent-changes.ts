@@ -8,8 +8,8 @@ const MAX_CHANGES = 50_000;
 /** A reader must be able to read the repeated changes within the two seconds that it waits. */
 const MAX_REPEATED = 5_000;
 /**
- * A repetition begins this many milliseconds before the requested position. A change arrives up to 950 ms after its
- * commit, and the position that is recorded with the change may be just as old.
+ * When a reader continues from a position, changes are repeated from this many milliseconds before it. A change arrives
+ * up to 950 ms after its commit, and the feed position that is recorded with the change may be another 950 ms old.
  */
 const OVERLAP = 2_000;
 
@@ -80,7 +80,7 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
       }
     },
 
-    /** Call this if changes may have been missed: from then on, earlier changes are not repeated. */
+    /** Call this if this node may have missed changes. Readers can then no longer continue from an earlier position. */
     repeatNone: () => repeatNone(undefined),
 
     get next(): number {

@@ -100,7 +100,7 @@ function recordsOf(store: TokenStore, kind: RecordKind): ModelAdapter {
 function sessions({ store, settings }: Pick<StoreParts, 'store' | 'settings'>): ModelAdapter {
   type Kept = AdapterPayload & SessionTimes;
 
-  /** The engine accepts no session whose `exp` has passed, so add it to every session read. */
+  /** The stored record has no `exp`. Add it, so that the engine refuses an expired session. */
   const payloadOf = (record: StoredRecord<Kept>): AdapterPayload => ({
     ...record.data,
     exp: endOfSession(record, settings.sessions),

@@ -104,7 +104,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   if (client.kind !== 'public') {
     return new OAuthError(refusal.status, refusal.code, refusal.internalCause, refusal.headers);
   }
-  // A wrong code or refresh token from a public client may be a guess. A client with a secret is authenticated, and its
-  // many users may well have old tokens.
+  // Limit wrong codes and refresh tokens of public clients, which may be guesses. A client with a secret is
+  // authenticated, and its many users may well have old tokens.
   return refusal.code === 'invalid_grant' ? failures.answerOf(ctx, refusal, client.id) : error;
 }

@@ -208,7 +208,7 @@ async function respondWith(
 const isSuccessorInUse = ({ presented, rotation, isConfirmed }: PresentedAuthorization<PresentedValue>): boolean =>
   presented.kind === 'refresh_token' && presented.rotation < (isConfirmed ? rotation : rotation - 1);
 
-/** States only the rule and what is certain: the sender may be a thief, or a client whose token was stolen. */
+/** The message does not accuse the sender, who may be a thief, or a client whose token was stolen. */
 const EARLIER_TOKEN =
   'an earlier refresh token was sent although its successor is in use, so the whole authorization was revoked: ' +
   'store the refresh token that each refresh returns';

@@ -34,7 +34,7 @@ const UNWRITTEN = 'refused sign-ins of the last minute could not be recorded';
 
 export type CommonRegistries = ReturnType<typeof createCommonRegistries>;
 
-/** What the parts of a node are created from. Of these, a reload replaces only the settings. */
+/** The objects from which the parts of a node are created. A reload replaces only `settings`. */
 export interface NodeParts {
   readonly settings: Settings;
   readonly clock: Clock;

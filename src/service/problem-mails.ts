@@ -28,7 +28,7 @@ export function createProblemMails(parts: {
     const [one, ...others] = new Set(open.map(({ clientId }) => clientId));
     const path = `/profile/oauth-clients${others.length > 0 ? '' : `/${one}/problems`}`;
     const isSent = await mail()?.reportProblems(ownerId, { items: [...new Map(items).values()], path });
-    // Do not count a mail that failed. The next problem sends another mail, which also names these problems.
+    // Do not count a mail that failed. The mail about the next problem also contains the problems of this mail.
     if (isSent === false) await perOwner.refund(key);
   }
 

@@ -263,9 +263,9 @@ export async function startService(given: {
 }
 
 /**
- * Opens both listeners. They are closed before the parts that they use, and streams end first. The operators' listener
- * opens last, and nothing may be awaited afterwards. Once `/readyz` answers, the process must react to SIGTERM without
- * losing a request, and it can do so only after its start.
+ * Opens both listeners. At shutdown, streams end first, then the listeners close, and then the parts that they use. The
+ * operators' listener opens last, and nothing may be awaited afterwards. Once `/readyz` answers, the process must
+ * handle SIGTERM without losing a request, and it can handle SIGTERM only after its start.
  * @param parts.onOpen called when the public listener is open, before the operators' listener
  */
 async function listen(parts: {

@@ -54,7 +54,7 @@ export async function openStores(parts: {
     isFeedLive: () => changes.isLive,
     lastImport: () => lastImport(database),
   });
-  // Compare the clocks now, so that a difference is in the log of the start.
+  // Compare the clocks now, so that a difference is logged at the start.
   await readiness.ask();
   return { database, changes, store, limits, redisIdentity: identity, readiness };
 }

@@ -19,8 +19,8 @@ interface TurnLimits {
   readonly maxWaitingPerCaller?: number;
   readonly maxWaitMs?: number | undefined;
   /**
-   * True if all waiting requests would fail with this error, and so are rejected. By default, true if a store does not
-   * answer.
+   * If true for an error, all waiting requests are rejected with this error, because they would fail, too. By default,
+   * true if a store does not answer.
    */
   readonly concernsAll?: (error: unknown) => boolean;
   /** Creates the error for a refused request; AccountBusy by default. */
@@ -133,8 +133,8 @@ function requireCaller(response: Response | undefined): void {
 const MAX_WAITING_OF_ALL = 1_000;
 
 /**
- * Runs at most `max` functions of all callers at once. The refusal is StorageUnavailable `too_many_waiting`. If too
- * many functions wait, it refuses the latest function of the `caller` with most waiting functions.
+ * Runs at most `max` functions of all callers at once. If too many functions wait, refuses the latest function of the
+ * `caller` with the most waiting functions. A refusal is StorageUnavailable `too_many_waiting`.
  */
 export function createTurns(max: number, limits: Partial<Pick<TurnLimits, 'maxWaiting' | 'maxWaitMs'>> = {}) {
   const inTurn = createTurnsOf({ atOnce: max, maxWaiting: MAX_WAITING_OF_ALL, refusal: tooManyWaiting, ...limits });

@@ -148,7 +148,7 @@ async function listenOnConnection(database: OpenDatabase, timeoutFactor: number)
     const echoes = createEchoes(database);
     const over = new AbortController();
 
-    /** Returns when the round trip began (`performance.now()`). */
+    /** Returns the time at which the round trip began (`performance.now()`). */
     async function makeRoundTrip(): Promise<number> {
       const sentAt = performance.now();
       const sentEchoes = echoes.sent;

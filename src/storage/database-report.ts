@@ -11,7 +11,7 @@ export async function serverVersion(database: Queries): Promise<string | undefin
 export interface ForeignOwner {
   readonly owner: string;
   readonly tables: number;
-  /** False if the present role may not read the tables. A migration fails in both cases. */
+  /** False if the present role may not read the tables. A migration fails even if the role may read them. */
   readonly isReadable: boolean;
 }
 

@@ -98,7 +98,7 @@ const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
  * start-up parameter.
  */
 async function turnOffJit(client: pg.ClientBase, limit: number): Promise<void> {
-  // Use a shorter timeout, because a request also waits for the connection and for its own query.
+  // Use less than the timeout of a query, because a request also waits for the connection and for its own query.
   const query = { text: 'SET jit = off', query_timeout: limit / 3 };
   await client.query(query);
 }

@@ -18,7 +18,7 @@ interface UsedId {
   readonly id: string;
   /** The time of the latest use. */
   at: number;
-  /** The latest use in the database. */
+  /** The time of the latest written use. */
   writtenUse?: number;
   /** When `writtenUse` was written. */
   writtenAt?: number;
@@ -56,7 +56,7 @@ export function createLastUsed<Kind extends string>(parts: {
     async flush(): Promise<void> {
       await forAll((uses) => uses.flush());
     },
-    /** Writes all uses, even those that are not due, and stops. */
+    /** Writes all recorded uses, even those that are not due, and stops the timer. */
     async close(): Promise<void> {
       clearInterval(timer);
       await forAll((uses) => uses.close());

@@ -70,7 +70,7 @@ export async function migrate(
     });
   const applyAll = async (): Promise<void> => {
     await compareMigrations({ ...database, query: async (text) => (await client.query(text)).rows });
-    // The first migration stores this text as a comment of a table, in its own transaction.
+    // The first migration, which has its own transaction, stores this text as a comment of a table.
     await client.query(`SET gatehouse.schema = '${await schemaFingerprint()}'`);
     await run();
   };

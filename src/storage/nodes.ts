@@ -67,8 +67,8 @@ export async function writeNode(
 }
 
 export async function removeForgottenNodes(database: Queries, now: number): Promise<void> {
-  // Compare both times. noted_at comes from the database's clock, so a node with a wrong clock neither deletes the rows
-  // of other nodes nor loses its own row.
+  // Compare both seen_at and noted_at. noted_at comes from the database's clock, so a node with a wrong clock neither
+  // deletes the rows of other nodes nor loses its own row.
   await database.query(
     `DELETE FROM node_keys WHERE seen_at < $1
       AND noted_at < clock_timestamp() - $2 * interval '1 millisecond'`,

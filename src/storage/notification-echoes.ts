@@ -22,11 +22,10 @@ export function createEchoes(database: Queries) {
 
   return {
     channel,
-    /** The number of the latest echo whose transaction is committed. */
+    /** The number of the latest echo (a notification to this node itself) that was committed. */
     get sent() {
       return sent;
     },
-    /** The number of the latest echo that arrived. */
     get heard() {
       return heard;
     },

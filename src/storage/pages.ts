@@ -22,7 +22,7 @@ export const MAX_MORE = 1_000;
 /** How many items one statement compares with a filter. Lists can be very long, but each statement has a timeout. */
 const SCANNED = 2_000;
 
-/** Returns the number of items as text, if at most `max` of them were counted. */
+/** Returns the number as text, or `more than <max>` if the number is larger than `max`. */
 export const countText = (count: number, max = MAX_MORE): string =>
   count > max ? `more than ${max.toLocaleString('en')}` : `${count}`;
 

@@ -52,7 +52,7 @@ const EXCHANGE = `
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
 // After a renewal of the client, an authorization accepts the refresh token that is presented first, even an older one.
-// Other older tokens then count as its retries.
+// Until the next refresh, other older tokens are treated as retries of that token.
 const isFirst = 'a.client_generation < $6::integer';
 const isCurrent = `(${isFirst} OR a.rotation <= $4::integer)`;
 const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
@@ -61,9 +61,9 @@ const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
 const nextRotation = 'greatest(a.rotation, $4::integer) + 1';
 
 // Accept a token that is ahead of the record ($4 > rotation): the store has lost its last writes, and the client can
-// continue with that token. If the exchange was lost, too (-1), usable_until is the expiry of the code and not of this
-// token. A retry changes nothing. Refuse a client that authenticated before a renewal (the record's generation is
-// later), because the caller may have a stolen secret.
+// continue with that token. If the store has also lost the exchange of the code (rotation -1), usable_until is the
+// expiry of the code, and not of this token. A retry changes nothing. Refuse a client that authenticated before a
+// renewal (the record's generation is later), because the caller may have a stolen secret.
 const ROTATE = `
   UPDATE authorizations a SET
     rotation = CASE WHEN ${isCurrent} THEN ${nextRotation} ELSE a.rotation END,

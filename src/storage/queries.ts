@@ -64,8 +64,8 @@ export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;
 
 /**
- * SQL that inserts numbers above all lost ones. Everything that had ended stays ended, and valid tokens and sessions
- * end.
+ * SQL that inserts numbers above all lost numbers. Everything that had ended stays ended, but valid tokens and sessions
+ * end, too.
  */
 const LOST_NUMBERS =
   'INSERT INTO lasting_numbers (first_generation, session_generation) ' +

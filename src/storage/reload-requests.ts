@@ -25,8 +25,8 @@ export async function requestReload(database: Queries, by?: OperatedBy) {
 }
 
 /**
- * `by` is the operator, if known. `isFresh` is true if a node that starts now may have read its file before the
- * request.
+ * `by` is the operator, if known. `isFresh` is true if the request is younger than two minutes: a node that is starting
+ * may have read its file before the request.
  */
 export async function latestReloadRequest(database: Queries) {
   const [row] = await database.query<{

@@ -25,7 +25,7 @@ const MARKS = /[[\p{Mn}\p{Me}]--\p{Script=Tibetan}]/gv;
 /** True if a letter has so many marks that they may cover the surrounding text. */
 export function isOverloaded(name: string): boolean {
   return Array.from(graphemes.segment(name.normalize('NFC'))).some(({ segment }) => {
-    // Allow a letter with marks that Unicode has as one character, because some language uses it.
+    // If Unicode has one character for a letter with its marks, allow the letter, because some language uses it.
     if (marksIn(segment) === 0) return false;
     return marksIn(segment.normalize('NFD')) > MAX_MARKS;
   });
@@ -133,7 +133,7 @@ export function variantTest(name: string): (look: string) => boolean {
     !reach(look, [0], looksOf('generic-words')).has(look.length);
 }
 
-/** True if the text is the word with only generic words before and after it. */
+/** True if the text is `word`, with only generic words before and after it. */
 function isFramed(text: string, word: string): boolean {
   const generic = looksOf('generic-words');
   const starts = [...reach(text, [0], generic)].filter((at) => text.startsWith(word, at));
@@ -141,7 +141,7 @@ function isFramed(text: string, word: string): boolean {
   return reach(text, ends, generic).has(text.length);
 }
 
-/** Returns all positions at which a sequence of the words can end that starts at one of the given positions. */
+/** Returns the ends of all sequences of the words that start at one of the given positions. */
 function reach(text: string, from: readonly number[], words: readonly string[]): Set<number> {
   const reached = new Set(from);
   // The loop also visits the positions that it adds to the set.
@@ -153,7 +153,7 @@ function reach(text: string, from: readonly number[], words: readonly string[]):
 
 const wordLooks = new Map<string, readonly string[]>();
 
-/** Returns the looks of all words of a list, in all languages. */
+/** Returns the `lookOf` result for each word of a list, in all languages. */
 function looksOf(list: 'reserved-words' | 'harmless-words' | 'generic-words'): readonly string[] {
   const known = wordLooks.get(list);
   if (known) return known;

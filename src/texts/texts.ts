@@ -22,7 +22,7 @@ export interface Texts {
   (what: Text, values?: Values): string;
   /** Returns the parts of a message with markup. @param attributes those of the links in the message */
   parts(what: Text, values?: Values, attributes?: Attributes): readonly Part[];
-  /** Returns the parts of messages, times and strings. Strings are not translated. */
+  /** Returns the parts of one or more texts and times. Strings are not translated. */
   shown(what: Text | Instant | readonly (Text | Instant)[]): readonly Part[];
   /** Like `shown`, but returns plain text. */
   plain(what: Text): string;

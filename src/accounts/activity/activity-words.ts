@@ -25,7 +25,7 @@ type Note = Text | undefined | readonly (Text | undefined)[];
 interface Words {
   /** Replaces the text of the action; undefined for the usual text. */
   readonly what?: (details: Details) => Text | undefined;
-  /** The key in `details` with the name of what the action concerned, such as `client_name`. */
+  /** The key of `details` whose value names the object of the action, such as `client_name`. */
   readonly about?: string;
   readonly note?: (details: Details) => Note;
   readonly isWarning?: true;
@@ -57,7 +57,6 @@ const limits = ({ places, read_only: isReadOnly, until }: Details): readonly Tex
   ...(until === undefined ? [] : [message('activity.until', { day: `${until}` })]),
 ];
 
-/** Returns, for example, `in Storm Logistics` and `by Ada`. */
 const where = ({ warehouse_name: warehouse, organization_name: organization }: Details): Note =>
   message('activity.in', { organization: [warehouse, organization].filter((name) => name !== undefined).join(', ') });
 

@@ -74,8 +74,8 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
 }
 
 /**
- * Begins a generation. All earlier entries are then ordered by id: in a restored copy, their transaction ids come from
- * another cluster's counter, so an order by these ids could hide old or new entries.
+ * Begins a generation. Readers then sort all earlier entries by id: in a restored copy, the transaction ids of these
+ * entries come from another cluster's counter, so sorting by transaction could hide old or new entries.
  */
 const beginGeneration = (database: Database): Promise<void> =>
   database.transaction(async (tx) => {

@@ -156,7 +156,7 @@ export function createApiKeyCreation(parts: {
      * `too_many_api_keys`; AccountBusy
      */
     add: (key: NewApiKey, origin: Origin): Promise<{ key: ApiKey; value: string }> => create(key, undefined, origin),
-    /** Like `add`. If the form is sent again, returns the API key that it has created. */
+    /** Like `add`, but if the form is sent again, returns the API key that was created the first time. */
     addOnce: async (key: NewApiKey, form: CreationForm, origin: Origin): Promise<ApiKey> =>
       (await create(key, form, origin)).key,
   };

@@ -31,7 +31,6 @@ export interface ListedApiKey extends ApiKey {
 /** For how long the list still shows an expired key, so that users see why an integration stopped working. */
 const EXPIRED_KEPT_MS = 30 * 86_400_000;
 
-/** @param key from JSON, where times are text */
 const keyFromJson = (key: ApiKey): ApiKey => ({
   ...key,
   createdAt: new Date(key.createdAt),
@@ -108,7 +107,7 @@ export function createApiKeys(parts: {
       one(isAccountId(accountId) && isApiKeyId(id), 'account_id = $1 AND id = $2', [accountId, id]),
     /** Returns the stored key with this value, even if it has expired. */
     findKept: (value: string) => one(isApiKey(value), 'key_hash = $1', [sha256(value)]),
-    /** Returns the key of any user with this id, even if it has expired. */
+    /** Returns the API key with this id, of any user, even if the key has expired. */
     findById: (id: string) => one(isApiKeyId(id), 'id = $1', [id]),
 
     /** Returns all keys of a user, newest first, including those that expired recently. */

@@ -14,7 +14,7 @@ export type Block =
   | { readonly facts: readonly Fact[] }
   | { readonly items: readonly Text[] }
   | { readonly button: Message; readonly url: string }
-  /** A remark below the letter. */
+  /** A remark in small print. */
   | { readonly small: Message };
 
 /** A mail before its translation. Each of its messages may have the argument `brand`. */

@@ -12,7 +12,7 @@ import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey
 /** A challenge that a browser has answered. It may be answered only once. */
 interface Challenge {
   readonly text: string;
-  /** For how many seconds the use of the challenge is stored: until the challenge has expired. */
+  /** For how many seconds the service remembers that the challenge was answered: until the challenge has expired. */
   readonly seconds: number;
 }
 

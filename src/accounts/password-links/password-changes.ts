@@ -39,7 +39,7 @@ export function createPasswordChanges(parts: {
   readonly activity: Activity;
 }) {
   const { accounts, links, activity } = parts;
-  /** Keyed by token. Resolves when the last pending use of that link has ended. */
+  /** Maps a link's token to a promise that settles when the last pending use of the link has ended. */
   const inUse = new Map<string, Promise<unknown>>();
 
   async function change(

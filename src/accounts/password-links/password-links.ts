@@ -8,7 +8,7 @@ import { type Account, hasActiveSession } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 
-/** `confirmed`: for a user who has just re-authenticated with a provider; used immediately. */
+/** `confirmed`: the user has just re-authenticated with a provider, and is redirected to the link at once. */
 export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
 export interface PasswordLink {

@@ -36,7 +36,7 @@ export class TooManyPasswords extends Error {
 /** `known`: this user has been authenticated in this browser before. */
 type Rank = 'known' | 'stranger';
 
-/** The account and the network address that request a hash. They decide when it starts. */
+/** Describes a request for a hash. The rank, the account and the address determine when the hash starts. */
 export interface PasswordTurn {
   /** `stranger` by default. */
   readonly rank?: Rank;
@@ -49,7 +49,7 @@ export interface PasswordTurn {
 export type TakeTurn = <Result>(turn: PasswordTurn, work: () => Promise<Result>) => Promise<Result>;
 
 interface Waiting {
-  /** Requests of a smaller round are served first. */
+  /** The round in which the request is served. Lower rounds come first. */
   readonly round: number;
   readonly account: string;
   /** The account and the network address of the request. Each account and each address is served once per round. */

@@ -13,7 +13,7 @@ export interface Expectation {
 /** What each kind of setting accepts, for the message about a refused value. */
 export const expectations = z.registry<Expectation>();
 
-/** Marks a number of seconds for `InCode` in settings.ts, which appends the unit to the name of the setting. */
+/** A branded number of seconds. `InCode` in settings.ts uses the brand to append the unit to the setting's name. */
 export type Seconds = number & z.core.$brand<'seconds'>;
 
 /** Parses a duration such as `10m` into seconds. Both limits are durations, too, and inclusive. */

@@ -9,7 +9,7 @@ export interface KnownSetting extends SettingFacts {
   readonly name: string;
   /** The keys that lead to the setting in the settings file: `['tokens', 'retry_window']`. */
   readonly path: readonly string[];
-  /** The keys that lead to it in a `Settings` object: `['tokens', 'retryWindowSeconds']`. */
+  /** The keys that lead to the setting in a `Settings` object: `['tokens', 'retryWindowSeconds']`. */
   readonly codePath: readonly string[];
   /** The default as written in the file; undefined if there is no fixed default. */
   readonly defaultValue: unknown;
@@ -86,7 +86,7 @@ export function camelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns the schema inside its wrappers for optional values and defaults, and the default. */
+/** Returns the default of a schema, and the schema without its wrappers for optional values and defaults. */
 function unwrapped(schema: z.ZodType): { kind: z.ZodType; defaultValue: unknown } {
   let kind: unknown = schema;
   let defaultValue: unknown;

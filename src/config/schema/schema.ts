@@ -206,7 +206,7 @@ const demo = fixed(flag().exactOptional(), {
     'database and a loopback issuer. Default: true in that case, otherwise false.',
 });
 
-/** The schema of the YAML file, in the file's order. All settings are optional; no other keys. */
+/** The schema of the YAML file, in the file's order. All settings are optional, and other keys are refused. */
 export const settingsFile = z.strictObject({
   issuer,
   server,

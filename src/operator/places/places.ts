@@ -77,7 +77,7 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
 
 /** How many warehouses and clients `show` prints. */
 const SHOWN = 20;
-/** The maximum number of pages of clients that `show` reads for the only ID in a text. */
+/** The maximum number of pages of clients that `show` reads if the given text contains only one ID. */
 const MAX_STEPS = 10;
 
 /**

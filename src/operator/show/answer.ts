@@ -180,7 +180,7 @@ async function excludedSentences({ access }: Registries, accountId: string, clie
   ];
 }
 
-/** @param forgotten a sentence that says how long such values are stored */
+/** @param forgotten a sentence about why an issued value may have no record */
 export const unknownValue = (forgotten?: string): Answer => ({
   state: 'unknown',
   why:

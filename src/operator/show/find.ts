@@ -60,7 +60,7 @@ const FOUND = new RegExp(
   'gu',
 );
 
-/** Matches a text that is only an email address. Some of its characters would end an address in a longer text. */
+/** Matches a text that is only an email address, even with characters that end an address in a longer text. */
 const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M}\p{N}.-]+$/u;
 const MAX_ALONE = 400;
 

@@ -1,4 +1,4 @@
-/** For each kind of value and ID, finds the record with its person and client, or how the record ended. */
+/** Looks up a value or ID of any kind: finds its record with the user and the client, or how it became invalid. */
 import { limitSentence } from '../../accounts/access/access-limit.ts';
 import type { Account } from '../../accounts/account.ts';
 import type { ApiKey } from '../../accounts/api-keys/api-key.ts';
@@ -40,7 +40,7 @@ interface Subject<Found> {
   find(registries: Registries, value: string): Promise<Found | undefined>;
   parties?(found: Found, value: string): Parties;
   answer(found: Found, registries: Registries, value: string, isAlone: boolean): Answer | Promise<Answer>;
-  /** Returns searches of the audit log that find the end of a deleted record. */
+  /** Returns queries for the audit log, which find out how a deleted record ended. */
   ends?(value: string): readonly EndQuestion[];
   /** A warning that a deleted secret was found by only its last four characters. */
   readonly byLastFour?: string;

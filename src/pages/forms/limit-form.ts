@@ -59,8 +59,8 @@ export function limitFields(
       id,
       name,
       /**
-       * True if the organization has a checkbox. A user's only organization has none, because its warehouses have
-       * checkboxes, unless the limit already contains the organization, which the form would otherwise lose.
+       * True if the organization has a checkbox. The only organization of a user has none if its warehouses have
+       * checkboxes, except if the limit contains the organization: the form would otherwise lose this choice.
        */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),

@@ -20,7 +20,6 @@ export function submitResults(parts: {
   isOpenTo(ctx: Context, visitor: Visitor): boolean;
 }) {
   const { forms, signedInOf, isOpenTo } = parts;
-  /** Returns the account that may read the response: that which the route has identified, or the signed-in one. */
   const accountOf = async (ctx: Context): Promise<string | undefined> =>
     ctx.state.accountId ?? (await signedInOf(ctx))?.account.id;
 
@@ -28,7 +27,7 @@ export function submitResults(parts: {
     /** Stores the response. This step must run after the step that checks the form token. */
     async keepResult(ctx: Context, next: Next): Promise<void> {
       await next();
-      // Send the response itself to a program, which has no Back button.
+      // A program has no Back button: send the response itself, not a redirect to the stored response.
       if (ctx.get('sec-fetch-mode') !== 'navigate') return;
       const { status, body, path } = ctx;
       if (typeof body !== 'string' || !ctx.response.is('html')) return;

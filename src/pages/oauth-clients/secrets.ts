@@ -171,7 +171,7 @@ function lastUseOf(secret: SecretRow, kind: ClientKind): Pick<ConfirmView, 'warn
   return isSafeToRemove ? { consequences: [use, ...ends] } : { warning: use, consequences: ends };
 }
 
-/** After one day without a use, even a client that runs daily has changed to the newer secret. */
+/** If a secret is unused for one day, even a client that runs daily has changed to the newer secret. */
 const UNUSED_MS = 86_400_000;
 
 export type SecretRow = ReturnType<typeof secretRowsOf>[number];

@@ -98,7 +98,6 @@ export function createMarks(seals: Pick<Seals, 'macsOf'>) {
   };
 }
 
-/** What both pages need on which an organization decides about clients. */
 export interface DecidingParts {
   readonly kit: PageKit;
   readonly clock: Clock;
@@ -288,7 +287,7 @@ function warehousePart(app: App, connected: readonly ConnectingPerson[], looking
 /** Lists the members who have connected the app, and what the app can access through each of them. */
 function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: Looking) {
   const names = new Map(looking.organization.warehouses.map(({ id, name }) => [id, name]));
-  /** Blocked warehouses are left out, unless the app has no access at all: then the list shows what it could access. */
+  /** If the app has no access, leave out no warehouse: the list then shows what the app could access. */
   const blocked = new Set(isIn(app) ? app.blockedIn.map(({ id }) => id) : []);
   /** Groups the warehouses by rights, as in `Hamburg, Riga (see, change)`, and leaves out blocked warehouses. */
   const placesOf = ({ reaches }: PersonRow): string[] => {

@@ -18,7 +18,7 @@ import { byText, byTime, type ListForm, stepListOf } from '../lists.ts';
 import { type Moment, momentOrNothing, toMoment } from '../words/moment.ts';
 import { type Tile, tileOf } from '../words/tile.ts';
 
-/** Maximum number of rows of a part on the page with all parts. */
+/** Maximum number of rows of each part, on the page that shows all parts. */
 const MAX_ROWS_PER_PART = 10;
 /** Maximum number of reads for a part on the page with all parts; a page with only this part has `MAX_STEPS`. */
 const MAX_STEPS_PER_PART = 3;

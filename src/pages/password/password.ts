@@ -35,11 +35,11 @@ declare module '../view-data.ts' {
       readonly setsPassword: boolean;
       /** What the user can end with the same form, such as passkeys, clients and API keys. */
       readonly choices: readonly EndingChoice[];
-      /** Sign-in methods that this link cannot remove. */
+      /** Sign-in methods that the user cannot remove with this password link. */
       readonly kept: readonly EndingChoice[];
       /** The names of the strong methods of a user who needs one; empty for a user for whom a password is enough. */
       readonly neededMethods: Text;
-      /** True if nothing gives access to the new account yet, so that the page offers nothing to end. */
+      /** True for a new account without a password or any other access that the user could end here. */
       readonly isFirst: boolean;
       readonly problem: Message | undefined;
     };

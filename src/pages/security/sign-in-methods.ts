@@ -16,7 +16,7 @@ import { toMoment } from '../words/moment.ts';
 
 const WAYS = `${SECURITY}/ways`;
 const REMOVE = `${WAYS}/remove`;
-/** The query parameter and form field of the confirmation page with the id of the linked provider to remove. */
+/** The id of the linked provider to remove: a query parameter and a form field of the confirmation page. */
 const REMOVED_FIELD = 'remove_way';
 const RESET = `${SECURITY}/password/reset`;
 
@@ -118,7 +118,7 @@ export function createSignInMethodsPart(parts: {
   ];
   const resets = [
     get(RESET, kit.requireSignedIn, backToSecurity),
-    // Begin even after a recent sign-in, because a stolen session must not change the password.
+    // Require the re-authentication even after a recent sign-in, because a stolen session must not change the password.
     post(RESET, ...kit.ownForm(), begin('reset', 'confirm_with')),
   ];
   return { view, routes: [...linking, ...(passwords && upstream.providers.length > 0 ? resets : [])] };

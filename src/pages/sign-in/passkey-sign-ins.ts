@@ -19,7 +19,7 @@ import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin, visitorIn } from '../page.ts';
 import type { MayAdd } from './sign-in-policy.ts';
 
-/** After `confirm` and `add`, the purpose contains the account id. At a sign-in, the account is not known yet. */
+/** The words `confirm` and `add` are followed by the account id. At a sign-in, the account is not known yet. */
 type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;
 
 /** How long a challenge is valid. A browser waits half as long for the user. */

@@ -16,7 +16,6 @@ declare module '../view-data.ts' {
     readonly 'signed-out': {
       /** The names of the providers at which the previous user may still be signed in. */
       readonly providers: readonly string[];
-      /** The notice after the user has chosen that Gatehouse forgets this computer. */
       readonly notice?: Text | undefined;
     };
   }

@@ -44,8 +44,8 @@ export interface SignInPurpose {
 }
 
 /**
- * A purpose of a signed-in user, who must complete it in the same session. `reset` is a re-authentication to choose a
- * new password.
+ * Why a signed-in user authenticates with a provider. The session must still be the same when the user returns.
+ * `reset`: the user will choose a new password.
  */
 export interface OwnPurpose {
   readonly to: 'confirm' | 'reset' | 'link';

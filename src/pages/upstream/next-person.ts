@@ -9,8 +9,8 @@ export type NextPerson = ReturnType<typeof createNextPerson>;
 const LIFETIME_SECONDS = 180 * 86_400;
 
 /**
- * The cookie contains the ids of providers that must ask, and names no user. An id stays in the cookie until its
- * provider has asked, because the next user may come days later, or sign in with another provider first.
+ * The cookie contains the ids of the providers that must ask who signs in, and names no user. An id stays in the cookie
+ * until its provider has asked, because the next user may come days later, or sign in with another provider first.
  */
 export function createNextPerson(issuer: string, all: readonly string[], isShared: NetworkCheck) {
   const cookie = ownCookie(issuer, 'ask_who');

@@ -45,7 +45,7 @@ export const signInFailed = (why: 'misconfigured' | 'invalid', label: string, hr
   ...tryAgain(href),
 });
 
-/** Every reason that is missing here means that the user has no account. */
+/** A reason that is not in this table means that the user has no account. */
 const REFUSED = {
   another: 'another',
   taken: 'taken',

@@ -8,7 +8,7 @@ export const POSTGRES_VERSION = '18';
 /** Free space that PostgreSQL may need to open: one segment of its write-ahead log. */
 const NEEDED_BYTES = 16 * 1024 * 1024;
 
-/** Causes that PGlite does not tell from damage. They leave the data intact. */
+/** Causes that PGlite reports as if the data were damaged, although they leave the data intact. */
 const OUTSIDE_CAUSES =
   'that the disk accepts writes (it is not mounted read-only, and has space and inodes left, also within a quota), that ' +
   'this process may read and write every file in the directory, and that this machine has free memory';

@@ -163,9 +163,9 @@ async function allowOnlyOwner(folder: string): Promise<void> {
 }
 
 /**
- * Makes V8 keep the code of its baseline compiler for WebAssembly that is compiled from now on. The optimizing compiler
- * needs about 500 MB at its peak, and its code is hardly faster (decision 0008). A process that does not serve the
- * embedded database keeps the defaults of V8.
+ * Makes V8 compile WebAssembly only with its baseline compiler from now on. The optimizing compiler needs about 500 MB
+ * at its peak, and its code is hardly faster (decision 0008). A process that does not serve the embedded database keeps
+ * the defaults of V8.
  */
 function keepBaselineCode(): void {
   setFlagsFromString('--no-wasm-tier-up');

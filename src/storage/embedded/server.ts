@@ -8,7 +8,7 @@ export type Listen = (channel: string, listener: (payload: string) => void) => P
 
 export type EmbeddedServer = Awaited<ReturnType<typeof serveOnSocket>>;
 
-/** A service and a few commands need fewer connections, and PGlite serves only one at a time. */
+/** A service and a few commands together stay below this limit. PGlite serves only one connection at a time. */
 const MAX_CONNECTIONS = 40;
 
 /** How long a transaction may wait for its process: a stopped process would block all others. */
@@ -228,7 +228,7 @@ const STOPPED_TOO_LONG = messageOf(
   `SFATAL\0C${STOPPED_INSIDE}\0Mterminating connection due to idle-in-transaction timeout\0`,
 );
 
-/** A Sync, because the client may have sent only part of an exchange, and a ROLLBACK of its transaction. */
+/** The Sync ends an exchange that the client may have sent only in part. The ROLLBACK ends the client's transaction. */
 const ABANDON = Buffer.concat([Buffer.from('S\0\0\0\x04', 'latin1'), simpleQuery('ROLLBACK')]);
 /** ReadyForQuery, outside a transaction: the last message of a finished exchange. */
 const IDLE = Buffer.from('Z\0\0\0\x05I', 'latin1');

@@ -155,7 +155,7 @@ function followFailovers(
     autoResubscribe: false,
     ...(isTls && { tls: {} }),
   });
-  /** Address and port of the announced master, until they are compared with the connection. */
+  /** Address and port of the announced master. Undefined once they were compared with those of the connection. */
   let successor: string | undefined;
 
   function leaveFormer(): void {

@@ -18,7 +18,7 @@ import { defineScripts } from './scripts.ts';
 
 /** A stored record: `<expiry>:<JSON>`, so that a script reads the expiry without parsing JSON. */
 const RECORD = /^(\d+):(.*)$/s;
-/** Matches an authorization in the format of scripts.ts. Ignores what a later version adds before the colon. */
+/** Matches an authorization in the format of scripts.ts. Ignores fields that a later version adds before the JSON. */
 const AUTHORIZATION = /^(-?\d+)![^!]*!(\d+)!([01])!(\d+)!(\d+)!(\d+)!(\d+)!(\d+)(?:![^:]*)?:(.*)$/s;
 
 const LETTER: Record<RecordKind | 'uid' | 'authorization', string> = {
