@@ -25,6 +25,12 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
   const folder = temporaryDirectory('backup');
   const file = (name: string): string => path.join(folder, name);
 
+  /** Runs `backup.sh` with these variables. @returns the files that are there afterwards */
+  const backUp = (variables: string, kept = temporaryDirectory('kept')): string[] => {
+    runProgram('bash', ['-ec', `export ${variables}; "$0" "$1"`, BACKUP, kept], { cwd: folder });
+    return readdirSync(kept);
+  };
+
   /** Starts `backup-redis.sh`, whose archive is larger than a pipe: it waits until that is read. */
   const startBackup = ({ url }: { readonly url: string }) =>
     spawn('/bin/sh', [path.join(ROOT, 'deploy/backup-redis.sh')], {
@@ -49,17 +55,12 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     await administrator.acl('SETUSER', 'backup', 'on', '>swordfish', ...rights);
     await administrator.acl('SETUSER', 'default', 'resetpass', '>another');
     const command = `redis-cli -h localhost -p ${port} --tls --cacert ${certificate}`;
-    const backUp = (variables: string) => {
-      const kept = temporaryDirectory('kept');
-      const script = `export DATABASE_URL_FILE=${file('database-url')} ${variables}; "$0" "$1"`;
-      runProgram('bash', ['-ec', script, BACKUP, kept], { cwd: folder });
-      return readdirSync(kept);
-    };
-    expect(() => backUp(`REDIS_CLI='${command}'`))
+    const database = `DATABASE_URL_FILE=${file('database-url')}`;
+    expect(() => backUp(`${database} REDIS_CLI='${command}'`))
       .to.throw(/No backup was made: .*NOAUTH/)
       .with.property('message')
       .that.does.not.contain('append-only');
-    const made = backUp(`REDIS_CLI='${command} --user backup' REDISCLI_AUTH=swordfish`);
+    const made = backUp(`${database} REDIS_CLI='${command} --user backup' REDISCLI_AUTH=swordfish`);
     expect(made).to.have.members(['gatehouse.dump', 'redis.tar']);
     const [, percentage] = (await administrator.config('GET', REWRITE_PERCENTAGE)) as string[];
     expect(percentage, 'as it was before').to.equal('100');
@@ -155,30 +156,16 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
       { mode: 0o755 },
     );
     const kept = temporaryDirectory('kept');
-    const backUp = () =>
-      runProgram(
-        'sh',
-        [
-          '-ec',
-          'PATH=$1:$PATH DATABASE_URL_FILE=$2 REDIS_CLI=$3 "$4" "$5"',
-          'sh',
-          programs,
-          file('secret-url'),
-          `redis-cli -p ${new URL(redis.url).port}`,
-          BACKUP,
-          kept,
-        ],
-        { cwd: folder },
-      );
-    backUp();
+    const port = new URL(redis.url).port;
+    const variables = `PATH=${programs}:$PATH DATABASE_URL_FILE=${file('secret-url')} REDIS_CLI='redis-cli -p ${port}'`;
+    const files = ['gatehouse.dump', 'redis.tar'];
+    expect(backUp(variables, kept)).to.have.members(files);
     const [password, ...args] = readFileSync(file('seen'), 'utf8').split('\n');
     expect(password).to.equal('s@cret/%');
     expect(args.join(' ')).to.contain(`--dbname=postgres://postgres@${url.host}/`).and.not.contain('cret');
-    const made = () => readdirSync(kept);
-    expect(made()).to.have.members(['gatehouse.dump', 'redis.tar']);
     writeFileSync(fake, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
-    expect(backUp).to.throw();
-    expect(made()).to.have.members(['gatehouse.dump', 'redis.tar']);
+    expect(() => backUp(variables, kept)).to.throw();
+    expect(readdirSync(kept)).to.have.members(files);
   });
 
   const connect = (url: string): string => {
