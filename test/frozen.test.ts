@@ -20,7 +20,7 @@ import { operatorFor, valueFrom } from './operator/run-operator.ts';
 import { LIST, REDIRECT_URI } from './pages/client-owner.ts';
 import { optionsFor } from './pages/passkeys/soft-passkey.ts';
 import { fieldOf, type SignedInPerson, signedIn } from './pages/signed-in-person.ts';
-import { partnerTokens } from './provider/partner-tokens.ts';
+import { granted, partnerTokens } from './provider/partner-tokens.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './sign-in-upstream/service.ts';
 import { scrape } from './support/metrics.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from './support/oauth.ts';
@@ -321,15 +321,13 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     };
     const code = await partnerTokens(issuer, on.seeded).code(confidential);
     expectFormat(code, 'gate_ac_', '65');
-    const exchanged = await exchangeCode(issuer, confidential, code);
-    expectFormat(exchanged.body.access_token, 'gate_at_', '89');
-    const { body } = await introspect(issuer, resourceServer, String(exchanged.body.access_token));
+    const { accessToken, refreshToken } = await granted(exchangeCode(issuer, confidential, code));
+    expectFormat(accessToken, 'gate_at_', '89');
+    const { body } = await introspect(issuer, resourceServer, accessToken);
     expectFrozen('members of an introspection answer', Object.keys(body));
-    expectFormat(exchanged.body.refresh_token, 'gate_rt_', '66,73');
-    const refreshed = await refresh(issuer, confidential, String(exchanged.body.refresh_token));
-    expect(refreshed.status, KEEP).to.equal(200);
-    const issued = await clientCredentials(issuer, machine);
-    expectFormat(issued.body.access_token, 'gate_mt_', '43');
+    expectFormat(refreshToken, 'gate_rt_', '66,73');
+    expect((await refresh(issuer, confidential, refreshToken)).status, KEEP).to.equal(200);
+    expectFormat((await granted(clientCredentials(issuer, machine))).accessToken, 'gate_mt_', '43');
   });
 
   it('the format of a pending sign-in at a provider does not change', async () => {

@@ -93,9 +93,6 @@ describeOn([postgresServer, redisServer], 'revocations on a Redis Cluster', () =
       return start({ ...options, settings: { storage: { redisUrl } } });
     },
   });
-  after(async () => {
-    for (const master of masters) await master.stop();
-  });
 
   it('during a random walk with failovers, revocations agree with the reference model', async () => {
     const seedOfWalk = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));

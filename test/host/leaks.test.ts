@@ -105,7 +105,6 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
       return start({ ...options, settings: { senders: LEAK_SENDERS, storage } });
     },
   });
-  after(() => postgres?.stop());
 
   /** Returns how many keys the service reads in Redis, and how often requests query the database, during the work. */
   async function storeReads(work: () => Promise<unknown>): Promise<number> {

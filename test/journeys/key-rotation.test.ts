@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import type { Keys } from '../../src/config/environment.ts';
 import { fieldOf } from '../pages/signed-in-person.ts';
-import { granted } from '../provider/partner-tokens.ts';
-import { authorizationUrl, exchangeCode, refresh, type TestClient } from '../support/oauth.ts';
+import { granted, partnerTokens } from '../provider/partner-tokens.ts';
+import { refresh, type TestClient } from '../support/oauth.ts';
 import { createPerson, isSignedIn, type Person } from '../support/person.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { type Seed, seed } from '../support/seed.ts';
@@ -15,12 +15,8 @@ const NEW = 'a-new-key-of-the-tests-0123456789abcdefg';
 
 const secrets = (...keys: Keys) => ({ cookieKeys: keys, tokenKeys: keys });
 
-async function connect(node: TestService, { clients, person }: Seed, browser: Person) {
-  const client = clients.confidential;
-  const redirect = await browser.authorize(authorizationUrl(node.issuer, client), person);
-  const code = redirect.searchParams.get('code') ?? '';
-  return (await granted(exchangeCode(node.issuer, client, code))).refreshToken;
-}
+const connect = async (node: TestService, seeded: Seed, browser: Person): Promise<string> =>
+  (await partnerTokens(node.issuer, seeded, browser).tokens(seeded.clients.confidential)).refreshToken;
 
 /** Refreshes with a token that must be accepted. @returns its successor. */
 const refreshed = async (node: TestService, client: TestClient, token: string): Promise<string> =>

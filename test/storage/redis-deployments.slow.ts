@@ -67,7 +67,6 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
   });
   after(async () => {
     for (const store of opened) await store.close();
-    for (const master of masters) await master.stop();
   });
 
   tokenStoreContract(async () => ({ store: await open(), anotherNode: open }));

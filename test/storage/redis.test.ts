@@ -102,7 +102,6 @@ describeOn([redisServer], 'a single Redis server', () => {
     await store.close();
     admin.disconnect();
     await proxy.close();
-    await server.stop();
   });
 
   const begin = async (): Promise<string> => {

@@ -239,7 +239,6 @@ describeOn([postgresServer, redisServer], 'limits whose store is unavailable', (
       } finally {
         server.resume();
         await close();
-        await server.stop();
       }
     });
   }
