@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { addressOf, drain, listen } from '../../src/host/listeners.ts';
-import { startsOn, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 /** Targets that are neither in origin-form nor in absolute-form (RFC 9112 §3.2). */
 const INVALID = [
@@ -44,32 +44,23 @@ async function answerTo(port: number, request: string): Promise<string> {
 }
 
 describe('request targets', () => {
-  const start = startsOn();
-  let service: TestService;
-  /** Each listener, with a path that it always answers. */
-  let listeners: readonly (readonly [name: string, url: URL, path: string])[];
-
-  before(async () => {
-    service = await start();
-    listeners = [
-      ['public', new URL(service.issuer), '/login'],
-      ['operators', new URL(service.operatorsUrl), '/healthz'],
-    ];
-  });
+  const on = startSeeded();
+  /** Returns the URL of a listener, and a path that it always answers. */
+  const listener = (name = 'public'): [url: URL, path: string] =>
+    name === 'public' ? [new URL(on.issuer), '/login'] : [new URL(on.service.operatorsUrl), '/healthz'];
 
   const isServing = async (url: URL, path: string): Promise<boolean> => (await fetch(new URL(path, url))).ok;
 
-  for (const place of [0, 1]) {
-    const name = ['public', 'operators'][place];
+  for (const name of ['public', 'operators']) {
     it(`the ${name} listener answers 400 with a reference to every invalid target, and serves the next request`, async () => {
-      const [, url, path] = listeners[place] as (typeof listeners)[number];
+      const [url, path] = listener(name);
       for (const target of INVALID) {
         for (const method of METHODS) {
           const lines = [`${method} ${target} HTTP/1.1`, `Host: ${url.host}`, 'Connection: close'];
           const answer = await answerTo(Number(url.port), `${lines.join('\r\n')}\r\n\r\n`);
           expect(answer, `${method} ${target}`).to.match(/^HTTP\/1\.1 400 Bad Request\r\n/);
           const [, id] = /\r\nX-Request-Id: (req_[0-9a-f]{16})\r\n/i.exec(answer) ?? [];
-          const logged = service.logLines.filter((line) => line.includes(String(id)));
+          const logged = on.service.logLines.filter((line) => line.includes(String(id)));
           expect(logged, `${method} ${target}`).to.have.length(1);
           expect(logged[0]).to.include('"status":400');
           // Node's own parser refuses some targets, without knowing the method.
@@ -78,13 +69,13 @@ describe('request targets', () => {
           }
         }
       }
-      expect(service.logLines.filter((line) => line.includes('"level":50'))).to.deep.equal([]);
+      expect(on.service.logLines.filter((line) => line.includes('"level":50'))).to.deep.equal([]);
       expect(await isServing(url, path)).to.equal(true);
     });
   }
 
   it('an invalid target is refused with any Host and any expectation, and never handled behind another request', async () => {
-    const [, url, path] = listeners[0] as (typeof listeners)[number];
+    const [url, path] = listener();
     const port = Number(url.port);
     const bad = 'GET //x@[/# HTTP/1.1';
     const valid = `GET ${path} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`;
@@ -104,12 +95,12 @@ describe('request targets', () => {
     }
     expect(await isServing(url, path)).to.equal(true);
     // Requests behind an answer that ends the connection are not handled (RFC 9112 §9.6).
-    const handled = service.logLines.filter((line) => line.includes('"status":499'));
+    const handled = on.service.logLines.filter((line) => line.includes('"status":499'));
     expect(handled).to.deep.equal([]);
   });
 
   it('a target in absolute-form is served by its path, for the host that it names (RFC 9112 §3.2.2)', async () => {
-    const [, { host, port }] = listeners[0] as (typeof listeners)[number];
+    const [{ host, port }] = listener();
     const statusOf = async (target: string, named: string): Promise<string | undefined> => {
       const lines = [`GET ${target} HTTP/1.1`, `Host: ${named}`, 'Connection: close'];
       const answer = await answerTo(Number(port), `${lines.join('\r\n')}\r\n\r\n`);

@@ -6,17 +6,14 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
-import { startsOn, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 import { launchNode } from './running-node.ts';
 
 describeOn([postgresServer, redisServer], 'a node that receives SIGTERM', () => {
-  const start = startsOn('postgres+redis');
-  let service: TestService;
-  before(async () => {
-    service = await start();
-  });
+  const on = startSeeded({ on: 'postgres+redis' });
 
   it('a node reports that it is ready only when it can handle SIGTERM without losing a request', async () => {
+    const { service } = on;
     const { database } = service;
     // The last write of a start, the first with which the node says that it is ready, waits here.
     await database.query(`CREATE FUNCTION hold_the_ready() RETURNS trigger LANGUAGE plpgsql AS

@@ -19,7 +19,6 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
   const start = startsOn('postgres+redis');
   let first: TestService;
   let second: TestService;
-  let environment: Record<string, string>;
   let run: RunOperator;
   let names: readonly string[];
 
@@ -34,8 +33,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     const redisUrl = await freshRedisUrl();
     const settings = { tokens: { accessTokenSeconds: 600 }, storage: { redisUrl } };
     second = await start({ sharing: first, settings });
-    environment = environmentOf(first);
-    run = operatorWith(environment);
+    run = operatorWith(environmentOf(first));
     names = await Promise.all([first, second].map(nameOf));
   });
 

@@ -2,8 +2,7 @@
 import { expect } from 'chai';
 import { ask, authorizationUrl } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
-import { seed } from '../support/seed.ts';
-import { startsOn, type TestService } from '../support/service.ts';
+import { startSeeded } from '../support/seeded.ts';
 
 const PATH = '/.well-known/oauth-authorization-server';
 
@@ -35,21 +34,16 @@ const FORWARDED = {
 };
 
 describe('metadata', () => {
-  const start = startsOn();
-  let service: TestService;
+  // Trust a proxy, because then such headers could do the most harm.
+  const on = startSeeded({ settings: { server: { proxyHops: 1 } } });
 
-  before(async () => {
-    // Trust a proxy, because then such headers could do the most harm.
-    service = await start({ settings: { server: { proxyHops: 1 } } });
-  });
-
-  const get = (path: string, headers: Record<string, string> = {}) => ask(new URL(path, service.issuer), { headers });
+  const get = (path: string, headers: Record<string, string> = {}) => ask(new URL(path, on.issuer), { headers });
 
   it('the metadata list exactly what the service supports', async () => {
     const { status, headers, body } = await get(PATH);
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
-    expect(body).to.deep.equal(expectedOf(service.issuer));
+    expect(body).to.deep.equal(expectedOf(on.issuer));
   });
 
   it('the metadata may be read by pages of every origin, and cached for an hour', async () => {
@@ -61,20 +55,19 @@ describe('metadata', () => {
 
   it('forwarding headers change neither the metadata nor a redirect', async () => {
     const { body } = await get(PATH, FORWARDED);
-    expect(body).to.deep.equal(expectedOf(service.issuer));
+    expect(body).to.deep.equal(expectedOf(on.issuer));
 
-    const { person: credentials, clients } = await seed(service);
-    const { email, password } = credentials;
-    const person = createPerson(service.issuer);
-    const url = authorizationUrl(service.issuer, clients.confidential);
+    const { email, password } = on.seeded.person;
+    const person = createPerson(on.issuer);
+    const url = authorizationUrl(on.issuer, on.clients.confidential);
     const asked = await person.get(url, FORWARDED);
-    expect(asked.location?.origin).to.equal(service.issuer);
+    expect(asked.location?.origin).to.equal(on.issuer);
     const signIn = await person.get(asked.location ?? url, FORWARDED);
     const resumed = await person.submit(signIn, { email, password }, FORWARDED);
-    expect(resumed.location?.href.startsWith(`${service.issuer}/oauth/authorize?`)).to.equal(true);
+    expect(resumed.location?.href.startsWith(`${on.issuer}/oauth/authorize?`)).to.equal(true);
     const consent = await person.follow(resumed);
     const approved = await person.submit(consent, { decision: 'approve' }, FORWARDED);
     const answered = await person.get(approved.location ?? url, FORWARDED);
-    expect(answered.location?.searchParams.get('iss')).to.equal(service.issuer);
+    expect(answered.location?.searchParams.get('iss')).to.equal(on.issuer);
   });
 });
