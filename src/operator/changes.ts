@@ -19,7 +19,7 @@ export function addChangesCommand(program: Command, { run }: Operator): void {
     .action((removals: number) =>
       run(async ({ database }) => {
         await recordRemovals(database, systemClock, -removals);
-        const text = `Pushed changes may remove ${removals} more records within the next hour. Send the lines again.`;
+        const text = `Pushed changes may remove ${removals} more records within the next hour. Send the held_back lines again.`;
         return { value: { allowed: removals }, text };
       }),
     );

@@ -67,7 +67,7 @@ async function endLeaked(registries: Registries, text: string): Promise<Report> 
 const nothingFound = (): Refusal =>
   new Refusal(
     'no_values',
-    'The text contains no value of this service: nothing was done.',
+    'The text contains no token, secret or API key of this service: nothing was done.',
     'Check that the values were copied completely: `show -` says what is wrong with one.',
   );
 

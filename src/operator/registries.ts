@@ -49,7 +49,7 @@ export const TIMEOUT_FACTOR = 10;
 const MAX_IDLE_MS = 2_000;
 
 const newerSchema = (names: readonly string[]): string =>
-  `The database has the schema of a later version (${names.at(-1)}), and this command does not know what it adds.`;
+  `The database has the schema of a later version (${names.at(-1)}), which this command does not know.`;
 
 /**
  * Opens the registries while `work` runs. An embedded database that a running service has open is used through that

@@ -51,7 +51,7 @@ export const storage = section('Where state is stored.', {
   ),
   database_connections: fixed(wholeNumber(4, 1_000).default(10), {
     about: 'Maximum number of connections that each process opens to PostgreSQL, plus one that listens for changes.',
-    note: 'Keep the total of all processes of all nodes below its max_connections.',
+    note: 'Keep the total over all processes of all nodes below max_connections of PostgreSQL.',
   }),
   remembered_people: fixed(wholeNumber(1_000, 10_000_000).default(100_000), {
     about:

@@ -94,7 +94,7 @@ const tokens = section('Lifetimes of codes and tokens.', {
     about:
       'How long the previous refresh token still returns the same successor, for clients ' +
       'that lost the response. With 0s, any reuse ends the authorization.',
-    note: 'Also helps clients that refresh twice in parallel.',
+    note: 'The retry window also helps clients that refresh twice in parallel.',
   }),
   absolute_age: reloadable(durationOrOff('1s', '36500d').prefault('off'), {
     reach: 'for new approvals only',
@@ -182,7 +182,7 @@ const leaks = section('Values that were found in public.', {
   }),
 });
 
-const imports = section('The limit of pushed changes.', {
+const imports = section('The limit on removals by pushed changes.', {
   removals_per_hour: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: false,
     about:

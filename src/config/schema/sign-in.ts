@@ -76,7 +76,7 @@ const provider = z.strictObject({
     .register(expectations, { accepts: 'a list of host names', example: '`[keys.example.com]`' })
     .default([])
     .describe(
-      'Hosts other than that of its issuer on which its endpoints may be. Those of Google and Microsoft are built in.',
+      'Hosts on which the provider may have endpoints, in addition to the host of its issuer. Those of Google and Microsoft are built in.',
     ),
   acr_values: authenticationContexts()
     .default([])

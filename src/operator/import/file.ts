@@ -62,7 +62,7 @@ function changedMeanwhile(name: string): Refusal {
   return new Refusal(
     'import_file_changed',
     `The file ${name} was changed while it was being read.`,
-    'Import it again when it is complete. To avoid this, write it under another name first, then rename it.',
+    'Import the file again when it is complete. Next time, write it under another name first, then rename it.',
   );
 }
 

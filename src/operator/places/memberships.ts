@@ -119,7 +119,7 @@ const memberList = (kind: PlaceKind): ListForm<Member> => ({
     ...(kind === 'warehouse' && { rights }),
     suspended: isSuspended,
   }),
-  nothing: 'No person and no machine client can reach it.',
+  nothing: 'No person and no machine client has access.',
 });
 
 function withSubject(command: Command): Command {

@@ -101,7 +101,9 @@ export async function showReport(
   const reach = organizationReach.of(organization.id, isOrganization ? undefined : id);
   const { clients, hasMore } = await clientsOf(reach, isAlone ? MAX_STEPS : 1);
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
-  const noClient = hasMore ? 'None of the clients that were examined.' : 'No client that a person has connected.';
+  const noClient = hasMore
+    ? 'None of the examined clients has access.'
+    : 'No client that a person connected has access.';
   const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.external_id ?? '']) ?? [];
   return {
     value: {
@@ -120,7 +122,7 @@ export async function showReport(
       ...(warehouses?.more ? [`There are ${countText(warehouses.more)} more: \`warehouses list\`.`] : []),
       `\nPeople and machine clients\n${members.text}`,
       `\nClients of these people\n${table(['ID', 'NAME', 'STATE', 'PEOPLE'], clientRows, noClient)}`,
-      ...(hasMore ? [`There may be more: see the page Organizations of an owner.`] : []),
+      ...(hasMore ? [`There may be more clients: an owner sees them on the page Organizations.`] : []),
     ].join('\n'),
   };
 }

@@ -69,7 +69,11 @@ const refused = (code: string, why: string): Refusal =>
 const malformed = ({ faults, isNothing }: FoundValue): Answer =>
   isNothing
     ? as('malformed', `The text ${faults.join()}.`)
-    : as('malformed', `The value ${faults.join('; it ')}.`, 'It is refused in this form: no store was asked.');
+    : as(
+        'malformed',
+        `The value ${faults.join('; it ')}.`,
+        'A malformed value is refused: it was not looked up in a store.',
+      );
 
 const answersReport = (answers: readonly (readonly [FoundValue, Answer])[]): Report => ({
   ...(answers.some(([, { state }]) => state === 'malformed' || state === 'not_answered') && { exitCode: REFUSED }),

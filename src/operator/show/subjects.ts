@@ -315,7 +315,7 @@ async function sessionState(session: RecordedSession, registries: Registries): P
     const ended = await whatEnded(registries, { accountId, end });
     return {
       state: 'revoked',
-      why: sentences(`${where} was ended.`, ended?.why ?? 'The person signed out there.'),
+      why: sentences(`${where} was ended.`, ended?.why ?? 'The person signed out in that browser.'),
       times: { ...times, revoked_at: endedAt, ...ended?.times },
     };
   }

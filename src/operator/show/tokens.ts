@@ -27,11 +27,11 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   refresh_token_replayed:
     'The client must store the refresh token of each answer before using it, in one place ' +
     'for all its workers. If it does, an attacker has a copy.',
-  person_disconnected: 'The person ended it themselves: they may connect the client again.',
+  person_disconnected: 'The person ended the connection: they may connect the client again.',
   operator_revoked: 'The person may connect the client again.',
   client_deleted: 'Nothing can be done: the client was deleted.',
   leaked: 'Find out how it became public; then the person may connect the client again.',
-  time_limit: 'The person chose until when it was connected: they may connect the client again.',
+  time_limit: 'The person had set an end date for the connection: they may connect the client again.',
 };
 
 /** The remedy if no token of the authorization can become valid again. */
@@ -106,7 +106,7 @@ async function endOf(
     // Until the first refresh after the renewal of a client, any older refresh token works with the new secret.
     if (record.clientGeneration < client.generation) {
       const why =
-        'It was issued before the client was renewed: it works once more, but only with a secret from after the renewal.';
+        'The token was issued before the client was renewed: it works once more, but only with a secret from after the renewal.';
       return as('replaced', why);
     }
   }
@@ -145,12 +145,12 @@ function stateOfRecord(
   if (value?.kind === 'access_token') {
     if (!isPast(value.expiresAt)) return VALID;
     if (isUnusable) return expired('This access token and the last refresh token of its authorization have expired.');
-    const remedy = 'The client can get a new one with its refresh token.';
+    const remedy = 'The client can get a new access token with its refresh token.';
     return as('expired', 'This access token has expired; its authorization is active.', remedy);
   }
   if (value?.kind === 'code' || (!value && rotation < 0)) {
     if (rotation >= 0) return USED;
-    if (isUnusable) return expired('The client did not exchange it in time.');
+    if (isUnusable) return expired('The client did not exchange the code in time.');
     return as('active', 'This code was not exchanged yet.');
   }
   if (!value) {
@@ -206,7 +206,7 @@ async function endOfMachineToken(token: MachineToken, client: Client, registries
   if (await isValidFor(registries.clients, client, token)) return VALID;
   if (token.generation >= client.generation) {
     if (!isFromLeakedSecret(client, token)) return as('revoked', 'The token was revoked on its own.');
-    return as('revoked', 'The client secret with which it was requested was found in public.');
+    return as('revoked', 'The token was requested with a client secret that was found in public.');
   }
   if (token.generation >= client.endedThrough) return renewedSince(client);
   const ended = await whatEnded(registries, { clientId: client.id, action: 'client_tokens_revoked' });
