@@ -18,7 +18,7 @@ export function createDoctorAccounts(parts: {
     async add(): Promise<{ account: Account; password: string }> {
       const password = randomId('', 43);
       const email = DOCTOR_EMAIL_PATTERN.replace('%', randomId('', 16));
-      // Do not record the account in the audit log: it has no access, and `doctor` itself is recorded.
+      // Do not record the account in the audit log: the account has no access, and each run of `doctor` is recorded.
       return {
         account: await accounts.add({ email, name: 'Gatehouse doctor', password }),
         password,

@@ -148,7 +148,7 @@ export function createSignInMethods({
   return {
     of: async (accountId: string): Promise<readonly LinkedMethod[]> =>
       (await listed(accountId)).map(({ method }) => method),
-    /** Removes those of the methods `ids` that exist and may be removed, in the caller's transaction. Returns them. */
+    /** Removes the existing, removable methods among `ids` in the caller's transaction. Returns the removed methods. */
     removeWith,
 
     /** Ends every session, too. @returns like `endUnrecognized`; undefined for an unknown id @throws SessionEnded */

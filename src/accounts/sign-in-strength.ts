@@ -17,7 +17,7 @@ export interface UpstreamStrength {
   readonly strongAmr: readonly string[];
 }
 
-/** How and when the user of a session has authenticated. In epoch seconds; 0 if a provider did not give the time. */
+/** How and when the user of a session has authenticated. `at` is in epoch seconds; 0 if the provider gave no time. */
 export type Proof =
   | { readonly by: 'password' | 'passkey' | 'link'; readonly at: number }
   | ({ readonly by: 'provider'; readonly at: number } & UpstreamProof);

@@ -96,8 +96,8 @@ export const hasStrongMethod = (passkeys: string, issuers: string): string => `(
     WHERE i.account_id = a.id AND i.issuer = ANY(${issuers}::text[])))`;
 
 /**
- * SQL: the listed account `a` is active, must have a strong method, and has no linked account of the issuers `$`. Do
- * not write `NOT "isSuspended"`: PostgreSQL then expects so many such accounts that it reads all memberships.
+ * SQL: the listed account `a` is active, must have a strong method, and has no link with the issuers in `$`. Do not
+ * write `NOT "isSuspended"`: PostgreSQL then expects too many such accounts, and reads all memberships.
  */
 export const OWES_STRONG_METHOD = `"suspendedAt" IS NULL AND ${HAS_POWER}
   AND NOT ${hasStrongMethod('false', '$')}`;

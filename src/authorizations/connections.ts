@@ -51,7 +51,7 @@ export const connectionIn = ({ connections }: Person, clientId: string): PersonC
 
 const generationIn = (person: Person, clientId: string): number | undefined => connectionIn(person, clientId)?.[1];
 
-/** Returns a test for `People.find`, which rejects a cached user whose connection is older than the caller has seen. */
+/** The returned test for `People.find` rejects a cached user whose connection has a lower generation than `seen`. */
 export const hasGeneration =
   (clientId: string, seen: number) =>
   (person: Person): boolean =>

@@ -59,9 +59,9 @@ const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AN
   AND given.page_ended_through = given.ended_through`;
 
 /**
- * SQL of the approval. The end of a connection raises its generation, and a new approval does not lower that
- * generation. The account's row is locked for two reasons. The account's sessions end before this write, which then
- * sees their end, or after it. A new membership, whose foreign key waits for this lock, finds the connection.
+ * SQL of the approval. The end of a connection raises its generation, and a new approval does not lower it. The
+ * account's row is locked for two reasons. The account's sessions end before this write, which then sees their end, or
+ * after it. A new membership waits for this lock through its foreign key, and then finds the connection.
  */
 const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (

@@ -76,7 +76,7 @@ export function createEndings(parts: {
 }) {
   const { store, revocations, changes = silentChangeFeed } = parts;
   return {
-    /** True if ending an unknown machine token adds a row. If the tokens are in the database, it only deletes a row. */
+    /** True if `endUnknown` adds a row for a machine token; with tokens in the database, `endUnknown` deletes a row. */
     recordsUnknown: !store.isInDatabase,
 
     /**
@@ -113,7 +113,7 @@ export function createEndings(parts: {
      */
     async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
-        // Only machine clients have machine tokens. For any other client, APIs would drop cached users without need.
+        // Only machine clients have machine tokens. For others, the announcement would make APIs drop cached users.
         if (kind !== 'machine') return;
         // Do not remove the token from Redis: if Redis has the token after all, the token may belong to another client.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);

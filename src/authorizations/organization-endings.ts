@@ -216,7 +216,7 @@ export function createOrganizationEndings(parts: {
         ...(sentence !== undefined && { sentence }),
       }),
 
-    /** @param approved clients to approve in the same transaction, if they are as in `isAsShown` */
+    /** @param approved clients to approve in the same transaction; nothing changes if `isAsShown` is false for one */
     async setPolicy(
       by: Acting,
       { asksFirst, allowsApiKeys }: OrganizationPolicy,

@@ -219,7 +219,7 @@ function createReach(parts: {
       return stepOf(rows, keys, MEMBERS_AT_ONCE);
     },
 
-    /** Lists blocked clients and those that members have connected, even without access; no machine clients. */
+    /** Lists blocked clients and those connected by members, even clients without access. Omits machine clients. */
     async clients(from = ''): Promise<Step<ReachingClient>> {
       const { rows, next } = await readClients(CLIENTS_AFTER, isClientId(from) ? from : '');
       return { rows: rows.filter(({ kind }) => kind !== 'machine'), next };
@@ -348,7 +348,7 @@ const rightsOf = (subject: 'account_id' | 'client_id'): string =>
     WHERE ${subject} = m.${subject} AND organization_id = $1
       AND ($2::text IS NULL OR warehouse_id = $2)) r`;
 
-/** The column `held`: the warehouse that was chosen or, if none is chosen, those of the limit. */
+/** The column `held`: the chosen warehouse; if none is chosen, those of the connection's or API key's limit. */
 const heldWithin = (limited: 'n' | 'k'): string =>
   `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
     FROM warehouses w

@@ -38,7 +38,7 @@ export interface Options {
   readonly activity?: Pick<Activity, 'recordAll'>;
   /** Returns the changes without those that would remove too much. */
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
-  /** What the file of an import says about records whose lines come later, or were not written in a dry run. */
+  /** Answers questions about an import's whole file: the database lacks later lines, and all lines of a dry run. */
   readonly file?: FileRules;
   /** True to compare without writing; then `tx` may be the database itself. */
   readonly isDryRun?: boolean;
@@ -57,7 +57,7 @@ export function createChanges(parts: {
   readonly connections?: number | undefined;
 }) {
   const { database, timeoutFactor = 1, connections = 10 } = parts;
-  // Unless the pool is small, let several pages wait for the lock at the same time while an import writes a batch.
+  // While an import writes a batch, up to three pages (fewer with a small pool) may wait for the lock at once.
   const pagesAtOnce = Math.max(1, Math.min(3, Math.floor(connections / 3)));
   const turns = {
     // A page must answer within two seconds, so it must not wait until all lines of a large request are written.
@@ -101,7 +101,7 @@ const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
  */
 export const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
 
-/** Prepares statements, because planning takes half of the time of a line. There are few different statements. */
+/** Prepares the few different statements, because PostgreSQL would spend half of the time for a line on planning. */
 const withPlans = (tx: Queries): Queries => ({
   ...tx,
   query: (text, values) => tx.query(text, values, sha256(text)),
@@ -288,7 +288,7 @@ function placeProblems({ type, formerOrganization }: Change, before: Row | null,
   ];
 }
 
-/** Returns the ends of rights of people and machine clients who are not members of a warehouse's new organization. */
+/** Returns removals of the rights of people and machine clients who do not belong to a warehouse's new organization. */
 async function lostRights(tx: Queries, found: readonly Difference[], file?: FileRules): Promise<Difference[]> {
   const moved = found.filter(isMove);
   if (moved.length === 0) return [];
@@ -325,7 +325,7 @@ async function lostRights(tx: Queries, found: readonly Difference[], file?: File
   });
 }
 
-/** Replaces addresses with placeholders within the transaction; then the line of each account sets its new address. */
+/** Replaces addresses of accounts with placeholders. Later in the transaction, the import sets the new addresses. */
 async function moveOut(tx: Queries, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   const moving = "'moving-' || id || '@gatehouse.invalid'";

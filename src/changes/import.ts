@@ -19,7 +19,7 @@ import { fileIdOf } from './times.ts';
 /** A function that is called with the number of lines done so far. */
 type ShowProgress = ((lines: number) => void) | undefined;
 
-/** The planned time of a batch. Pages wait while a batch runs: 0.3 s if it takes twice as long as planned. */
+/** The planned time of a batch. A batch that takes twice as long delays pages by 0.3 s, because they wait for it. */
 const MAX_BATCH_MS = 150;
 /** A smaller batch would not be faster: on a slow database, round trips alone take the planned time. */
 const LEAST_BATCH = 25;

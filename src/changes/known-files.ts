@@ -1,4 +1,4 @@
-/** Stores one time for all records of an import file, so that the import of unchanged records writes no rows. */
+/** Stores an import file's time once for all its records, so that an import writes no rows for unchanged records. */
 import type { Queries } from '../storage/queries.ts';
 import type { Plan } from './pages.ts';
 import { hasLine, keyOfBoth, keyOfId, PAGE_SIZE } from './stage.ts';
@@ -8,7 +8,7 @@ const COUNTED_AT_ONCE = 20_000;
 const keyOfPart = (part: string): string =>
   `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
 
-/** SQL that takes records out of the set if the file does not name them. These records keep the time of the set. */
+/** SQL that takes records out of set `$2` if import `$1` does not name them, and gives them at least the set's time. */
 const TAKE_OUT = `WITH page AS MATERIALIZED (
     SELECT thing, account_id, organization_id, warehouse_id FROM known_times
       WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),

@@ -220,7 +220,7 @@ function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonN
 const isNewer = (thing: string): string =>
   `EXISTS (SELECT FROM known_times t WHERE t.thing = ${thing} AND t.as_of > $3 AND NOT t.by_import)`;
 
-/** Returns what the engine must know about the rest of the file, because a dry run has not written earlier pages. */
+/** Returns functions that search the whole import file: in a dry run, earlier pages are not in the database. */
 export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
   fileId,
 

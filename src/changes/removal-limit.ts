@@ -17,7 +17,7 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   async function left(tx: Queries, wanted: number): Promise<number> {
     const share = limit().endsWith('%') ? Number.parseInt(limit(), 10) : undefined;
     const [row] = await tx.query<{ removed: number; people: number }>(
-      // Counting people is slow. Skip it if `MIN_OF_SHARE` is enough, and stop the count when it allows these removals.
+      // Counting people is slow: count none if `MIN_OF_SHARE` is enough, and no more than these removals need.
       `SELECT removed, (SELECT count(*) FROM (SELECT FROM accounts WHERE suspended_at IS NULL
           LIMIT CASE WHEN removed + $2 > $3 AND $4 > 0 THEN ceil((removed + $2) * 100.0 / $4) ELSE 0 END) x)::int AS people
         FROM (SELECT coalesce(sum(removals), 0)::int AS removed
@@ -30,7 +30,7 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   }
 
   return {
-    /** Returns how many more removals are allowed. The result may be less than that, but is then at least `wanted`. */
+    /** Returns how many more removals are allowed. If the result is `wanted` or more, the real number may be higher. */
     left,
     record: (tx: Queries, removals: number) => recordRemovals(tx, clock, removals),
   };

@@ -44,7 +44,7 @@ export interface Resolved {
   readonly missing?: Refusal;
 }
 
-/** A line without `as_of` is a change of now. It is never outdated, even if the clock of another sender is ahead. */
+/** A line without `as_of` describes the present, and is never outdated, even if another sender's clock is ahead. */
 export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promise<Resolved[]> {
   const of = await findAll(tx, lines);
   return lines.map((line): Resolved => {
@@ -148,7 +148,7 @@ function ownOf(line: PushedLine, type: NamedType, of: Lookup): Found | undefined
   const { external, id, email } = names;
   const holder = of(type, 'email', email);
   if (line.removed === true) {
-    // The address may be outdated. If no account has the address, and the line has another name, ignore the address.
+    // The address may be outdated. If no account has it, and the line has an `id` or `external_id`, ignore the address.
     const isOld = holder === undefined && (id ?? external) !== undefined;
     return theOne(type, OWN, isOld ? { id, external } : names, of);
   }

@@ -124,7 +124,7 @@ async function deleteLines(database: Queries, id: string, limit: number): Promis
 /** Keep an expired run for an hour: its process may continue if no other import has begun to write. */
 const EXPIRED_RUNS = "DELETE FROM import_runs WHERE expires_at <= clock_timestamp() - interval '1 hour'";
 
-/** Finds imports without a run. Jumps from id to id in the index, because an import may have millions of lines. */
+/** Finds imports with lines, but without a run. Jumps from id to id in the index: there may be millions of lines. */
 const WITHOUT_RUN = `WITH RECURSIVE imports AS (
     SELECT min(import_id) AS id FROM import_lines
     UNION ALL SELECT (SELECT min(l.import_id) FROM import_lines l WHERE l.import_id > imports.id)

@@ -142,7 +142,7 @@ const IS_MEMBER = `(SELECT CASE
   FROM (SELECT (SELECT coalesce(e.line ->> 'role', '') FROM import_lines e WHERE e.import_id = $1
     AND e.type = 'membership' AND e.key = ${MEMBERSHIP} LIMIT 1) AS role OFFSET 0) m)`;
 
-/** SQL for what a line names; `home` is the organization that the file gives the warehouse, null if that line is invalid. */
+/** SQL: whether the file has what a line names. `home`: the organization in a valid line of the warehouse, or null. */
 const NAMED: Readonly<Record<ImportType, readonly string[]>> = {
   organization: [],
   warehouse: [`${hasLine('organization', 'l.place')} AS has_place`],

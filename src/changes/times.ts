@@ -25,7 +25,7 @@ const PARTS = {
   warehouse_rights: ['account_id', 'warehouse_id'],
 } as const;
 
-/** Returns undefined if the account or place is missing, and for machine clients, which no line can name. */
+/** Returns undefined if the change lacks an account or place, as for machine clients, which no line can name. */
 function keyOf(change: Change): string | undefined {
   const ids = PARTS[change.type].map((part) => change[part]);
   return ids.every((id) => id !== undefined) ? [change.type, ...ids].join(' ') : undefined;
@@ -38,7 +38,7 @@ const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names
   ...(email ? [`deleted ${type} email ${sha256(emailKey(email))}`] : []),
 ];
 
-/** Returns the key of a removed link with a provider. Older lines are still applied, but without their identity. */
+/** Returns the key of a person's removed provider link. An older line is still applied, but its identity is ignored. */
 const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
 
 /**
@@ -162,8 +162,8 @@ const stillExists = (part: string): string =>
   `(${part}_id IS NULL OR (SELECT true FROM ${part}s x WHERE x.id = ${part}_id))`;
 
 /**
- * Records the time of each change, even if the change did nothing. Writes no row that stays the same. Only an import
- * can lower the time of an earlier import. Rights that end because an older line moves their warehouse keep their time.
+ * Records the time of each change, even of one that did nothing. Rewrites no unchanged row. Only an import can lower
+ * the time of an earlier import. Rights that end because an older line moves their warehouse keep their time.
  * @param times as read before the change. A change of now gets a later time than the recorded one.
  * @param isImport true to give unchanged records the time of the file `fileId`
  */
@@ -244,7 +244,7 @@ export async function recordTimes(
   );
 }
 
-/** Records that links of a person end now, at a time later than that of each line applied before. */
+/** Records that links of a person are removed now. The time is later than those of all lines applied to the person. */
 export async function recordUnlinked(
   tx: Queries,
   now: Date,

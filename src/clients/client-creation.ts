@@ -39,7 +39,7 @@ export interface ClientChecks {
   ): Promise<void>;
   /** Deletes the organizations' approvals of the client, so that it needs new ones. */
   withdrawApprovals(tx: Queries, clientId: string): Promise<unknown>;
-  /** Clears the cached blocks and approvals of a client. Call this after a change that called a function above. */
+  /** Clears a client's cached blocks and approvals. Call this after a transaction that changed blocks or approvals. */
   forgetClientBlocks(clientId: string): void;
 }
 

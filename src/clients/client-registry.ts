@@ -225,8 +225,8 @@ const TRANSFER = `owner_account_id = $3, creation_key = NULL, verified_at = NULL
   owned_since = greatest($2, owned_since + interval '1 millisecond')`;
 
 /**
- * No transfer is earlier than a secret of the former owner, which a node with a fast clock may have created. This is a
- * statement of its own, because it must see a secret whose transaction the transfer has waited for.
+ * Makes `owned_since` no earlier than the latest secret of the former owner, which a node with a fast clock may have
+ * created. A separate statement is needed to see a secret whose transaction the transfer has waited for.
  */
 const AFTER_EACH_SECRET = `UPDATE clients SET
   owned_since = greatest(owned_since, (SELECT max(created_at) FROM client_secrets WHERE client_id = $1)) WHERE id = $1`;

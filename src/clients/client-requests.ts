@@ -38,7 +38,7 @@ export interface ClientProblemGroup extends Pick<ClientRequest, 'clientId' | 'st
   readonly redirectUri: string | null;
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
-  /** The value `MAX_EQUAL` means `MAX_EQUAL` or more; `first` is then only the oldest stored problem. */
+  /** `MAX_EQUAL` means `MAX_EQUAL` or more; then `first` is only the oldest problem that is still stored. */
   readonly count: number;
   readonly first: Date;
   /** True if the stored data of the client show that the cause of the problem was removed. */
@@ -53,8 +53,8 @@ export type ClientRequests = ReturnType<typeof createClientRequests>;
 
 /**
  * The kind of a stored request. Each kind has its own limits per step and client, so that callers displace only
- * requests of the same kind. `owner`: sent by the client, and fails until the owner changes something. `client`: sent
- * by the client, for example with an old code. `stranger`: any caller could have sent it.
+ * requests of the same kind. `owner`: the client sent it, and such requests fail until the owner changes something.
+ * `client`: the client sent it, for example with an old code. `stranger`: any caller could have sent it.
  */
 type Share = 'owner' | 'client' | 'stranger';
 type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share };
@@ -99,7 +99,7 @@ export function createClientRequests(parts: {
 
   const oldest = (): Date => new Date(clock() - LIFETIME_MS);
 
-  /** Counts a problem. Returns true if it exceeds the limit per minute of its share or of equal problems. */
+  /** Counts a problem. Returns true if the limit per minute of its share, or of equal problems, is reached. */
   function isFlood(problem: WaitingRequest): boolean {
     const number = Math.floor(problem.at.getTime() / MINUTE_MS);
     // If a problem of the previous minute arrives late, count it in the newer minute.
@@ -169,7 +169,7 @@ export function createClientRequests(parts: {
       return database.query<ClientProblemGroup>(`${GROUPS} ORDER BY id DESC`, selecting(clientId, ownerId));
     },
 
-    /** Counts the written groups of problems whose cause remains, by client id. Clients without any are absent. */
+    /** Counts stored groups of problems whose cause remains, by client id. A client without such a group is absent. */
     async openCounts(clientId?: string, ownerId?: string): Promise<ReadonlyMap<string, number>> {
       const query = `SELECT "clientId", count(*)::integer AS count FROM (${GROUPS}) g WHERE NOT "isMended" GROUP BY 1`;
       const rows = await database.query<ClientProblemGroup>(query, selecting(clientId, ownerId));
@@ -215,7 +215,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-/** True if the redirect URI is the cause: then each URI is a problem of its own. `EQUAL` has the same rule. */
+/** True if the redirect URI is the cause. Problems with different URIs are then not equal, as in the SQL `EQUAL`. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
 const EQUAL = `step, error, cause,

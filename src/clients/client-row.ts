@@ -67,7 +67,7 @@ export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSec
 /** Maximum number of connected users that are counted. It is limited because counting reads the connections. */
 export const MAX_PEOPLE = 10_000;
 
-/** SQL: the generation before which authorizations have ended. With a parameter, evaluated once for all rows. */
+/** SQL for the generation before which authorizations have ended; runs once for all rows if `client` is a parameter. */
 export const endedThroughOf = (client: string): string => `(SELECT ended_through FROM clients WHERE id = ${client})`;
 
 /**
@@ -79,10 +79,10 @@ export const endedThroughOf = (client: string): string => `(SELECT ended_through
 export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
   `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
 
-/** SQL: lets a count use the index `connections_current`, even if most connections have ended but are unmarked. */
+/** SQL that lets a count use the index `connections_current`, even with many ended connections not marked as ended. */
 export const BY_GENERATION = 'ORDER BY n.client_generation';
 
-/** SQL count of users, up to `MAX_PEOPLE + 1`. @param which `unmarked`: also connections that ended with the client */
+/** SQL count of users, up to `MAX_PEOPLE + 1`. @param which `unmarked`: also ended connections not marked as ended */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
     WHERE client_id = ${client} AND ${which === 'current' ? isCurrentSince(endedThroughOf(client)) : 'n.ended_at IS NULL'}

@@ -115,9 +115,9 @@ export function createClientSecrets(parts: {
       await form?.keep(secret);
       const lastFour = await changeSecrets(id, async (tx, kind) => {
         refuseRenewal(kind);
-        // Refuse if this node was suspended during the wait: the kept secret may expire before it can be shown.
+        // Refuse if the lock took a minute (a suspended process): the stored secret may expire before it is shown.
         if (clock() - keptAt > 60_000) throw new StorageUnavailable('postgresql', new Error('the lock took a minute'));
-        // Look for this form's secret only for five minutes: later, the same page may renew the client again.
+        // Ignore a secret of this form after five minutes: sending the form again then renews the client again.
         const [before] = await tx.query<{ lastFour: string }>(
           'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2 AND created_at > $3',
           [secret.id, id, new Date(clock() - SHOWN_MS)],
@@ -175,7 +175,7 @@ export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'
 
 const RETURN_LEAKED = `RETURNING c.id AS "clientId", c.name, c.kind, s.last_four AS "lastFour",
   s.leaked_at AS "leakedAt", c.owner_account_id AS "ownerAccountId"`;
-/** Maximum number of ids of leaked secrets per client. They stay when a secret is deleted before its tokens expire. */
+/** Maximum number of stored ids of leaked secrets per client. A deleted secret's id stays: its tokens may be valid. */
 const MAX_LEAKED = 100;
 const MARK_LEAKED = `WITH marked AS (
     UPDATE client_secrets s SET leaked_at = $2 FROM clients c
@@ -304,7 +304,7 @@ export interface NewClientSecret {
   readonly lastFour: string;
 }
 
-/** Creates a secret of 258 random bits, which is enough to store only a fast hash of it (OWASP ASVS 6.5.2). */
+/** Creates a secret of 258 random bits. So a fast hash is enough to protect the stored secret (OWASP ASVS 6.5.2). */
 export function newClientSecret(): NewClientSecret {
   const value = newValue('client_secret');
   return {

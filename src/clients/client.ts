@@ -46,7 +46,7 @@ export interface Client {
   readonly generation: number;
   /** Authorizations of an earlier generation have ended, and their refresh tokens too. */
   readonly endedThrough: number;
-  /** Present until each connection that was ended by raising `endedThrough` is also marked as ended in its own row. */
+  /** Present while some connections that ended when `endedThrough` was raised are not marked as ended in their rows. */
   readonly endingSince?: Date;
   readonly renewedAt?: Date;
   /** Ids of leaked secrets, even if deleted: machine access tokens that were issued for these secrets are invalid. */

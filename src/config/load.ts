@@ -41,8 +41,8 @@ export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsW
 }
 
 /**
- * Replaces a refused file. The lifetimes are the longest, so that no token is shown as expired that is valid by the
- * file. Migrations are off, because the file may forbid them. No link leads to the issuer (RFC 2606 §2).
+ * Replaces a refused file. The lifetimes are the longest, so no valid token is shown as expired. Migrations are off,
+ * because the file may forbid them. The issuer is under `.invalid`, so no link leads to a host (RFC 2606 §2).
  */
 const INSTEAD_OF_FILE = `
 issuer: https://issuer-is-not-known.invalid
@@ -55,10 +55,10 @@ tokens: {refresh_token: 3650d}
 export class NoDatabaseNamed extends ConfigurationProblems {}
 
 /**
- * Returns the settings for a command. If the settings file is refused, a command that needs only the right database runs
- * on the database of the environment, with defaults for all other settings.
+ * Returns the settings for a command. If the settings file is refused, a command that needs only the right database
+ * runs on the database of the environment, with defaults for all other settings.
  *
- * @param options.mayUseDefaults true if the command needs only the right database, and any other settings.
+ * @param options.mayUseDefaults true if only the database must be right; all other settings may have defaults.
  * @param options.report called with a sentence about what is used instead of the file.
  * @returns the settings, a function like `findKeys`, and whether the settings say where the tokens are.
  * @throws ConfigurationProblems with every problem of the file and the environment.

@@ -19,7 +19,7 @@ export function operatorsUrl(
 export const isReachedFromElsewhere = (operatorsHost: string): boolean =>
   !isLoopbackOrigin(requestOrigin(operatorsHost));
 
-/** Returns a credential for each key, so that during a key rotation node and caller have at least one in common. */
+/** Returns one credential for each key, so the node and the caller share at least one even during a key rotation. */
 export const reloadCredentials = ({ cookieKeys }: Settings['secrets']): string[] =>
   cookieKeys.map((key) => createHmac('sha256', key).update('reload').digest('base64url'));
 

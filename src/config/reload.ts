@@ -100,7 +100,7 @@ export function problemLines(error: unknown): string[] {
   if (!(error instanceof ConfigurationProblems)) return ['its log has the cause'];
   return error.problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
     const name = path.replace(/ \(from [A-Z_]+\)$/, '');
-    // An unknown name may be a secret in the wrong place. A variable or a file has no line.
+    // An unknown name may be a secret in the wrong place: do not show it. Variables and secret files have no line.
     const isKnown = knownSettings.has(name) || isHeading(name) || expectationAt(name.split('.'));
     const isElsewhere = file === undefined && /^(?:[A-Z_]+\b|\/)/.test(path);
     const place = file === undefined ? '' : ` (${file}, line ${line})`;

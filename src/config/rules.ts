@@ -91,7 +91,7 @@ const rules: readonly Rule[] = [
   {
     setting: 'storage.redis_url',
     dependsOn: ['issuer', 'storage.database_url'],
-    // Allow this on a loopback host, for trials and benchmarks. In production, nodes would share tokens, but not users.
+    // Allow Redis with the embedded database only on a loopback host: nodes would share tokens, but not users.
     isBroken: ({ values: { storage }, settings: { isLoopback } }) =>
       storage.redis_url !== undefined && storage.database_url === undefined && !isLoopback,
     message: 'would store the tokens in Redis but accounts and clients in the embedded database',

@@ -45,7 +45,7 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
   return { content: Object.fromEntries(settings), lineOf };
 }
 
-/** Refuses a file that a full disk has truncated, because with the defaults links would lead to localhost. */
+/** The error for a file that a full disk may have truncated: with default settings, links would lead to localhost. */
 const withoutSetting = (file: string): ConfigurationProblems =>
   problem({
     path: file,

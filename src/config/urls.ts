@@ -1,7 +1,7 @@
 /** Checks URLs of stores and mail servers, and shows them without passwords. */
 import { isIP } from 'node:net';
 
-/** A part of remedies for URLs, because few people know that a password in a URL must be encoded. */
+/** A part of the remedy for a wrong URL, because few people know that a password in a URL must be encoded. */
 export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
 
 /** True if every `%` begins an encoded character. The drivers fail at any other `%`. */

@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 
 const RAISE = `write how many of your proxies append to X-Forwarded-For, which each of them must set or append to; ${PROXY_HELP}`;
 
-/** @param seen `recorded` is the address that the service recorded for the doctor, who connected from `from` to `to` */
+/** @param seen `from` and `to`: both ends of the doctor's connection; `recorded`: the address that the service saw */
 export function hopsVerdict(
   seen: Readonly<Record<'recorded' | 'from' | 'to', string>> & { readonly proxyHops: number },
 ): Verdict {
@@ -26,7 +26,7 @@ export function hopsVerdict(
   }
   if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  // A proxy has the address to which the doctor connected, or a loopback address, which no outside request has.
+  // The recorded address is a proxy's if it is `to`, or a loopback address, which no outside request has.
   const isProxy = recorded === to || isLoopback(recorded);
   if (!isProxy && isPrivate(from) && !isPrivate(recorded) && proxyHops > 0) {
     return ok(`${other}: correct if this is the public address of this network`);
@@ -53,7 +53,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {
     const ids: (string | undefined)[] = [];
     let cookie = '';
-    // Many caches do not store an answer that sets a cookie, so the last two requests send the cookies that were set.
+    // Many caches do not store an answer that sets a cookie, so the last two of the four requests send the cookies.
     for (const isWithCookies of [false, false, true, true]) {
       const headers = isWithCookies && cookie ? { cookie } : {};
       const answer = await send({ path: '/login', headers }).catch(() => undefined);

@@ -132,7 +132,7 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
-/** Creates a client's steps, from the exchange to the revocation. @param before gets the code after the approval */
+/** Creates a client's steps, from exchange to revocation. @param before an object with the code after the approval */
 function clientSteps(
   { client, journey }: Visitor & { journey: { isClientAccepted: boolean } },
   before: Held,

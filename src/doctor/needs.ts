@@ -40,14 +40,14 @@ export interface Context extends ExaminationOptions {
   defer(work: () => unknown): void;
 }
 
-/** Thrown if a need cannot be opened. The message is the reason for which its checks are reported as not checked. */
+/** Thrown if a need of checks, such as a store, cannot be opened. The message says why the checks were not made. */
 export class NeedFailed extends Error {}
 
 /** Multiplies the timeouts of the stores, so that the doctor reports a slow store instead of a failed one. */
 const TIMEOUT_FACTOR = 10;
 const NO_DATABASE = 'the database cannot be used';
 
-/** Functions that open a need at the first call and return the same value later. @throws NeedFailed */
+/** Functions that open what the checks need. Further calls return the same value. @throws NeedFailed */
 export type Needs = ReturnType<typeof createNeeds>;
 
 export function createNeeds(context: Context) {

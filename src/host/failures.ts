@@ -8,7 +8,7 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './request-checks.ts';
 
-/** The service notices within 1 s that a store answers again. A busy account accepts requests even sooner. */
+/** A store that answers again is detected within 1 s. An account whose queue is full accepts requests even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
 /** Answers errors of the OAuth routes as OAuth errors in JSON. */

@@ -184,7 +184,7 @@ const MAX_LINGERS = 4;
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** If no connection is accepted for this time, no connection waits, except after a long turn (see `SHORT_TURN_MS`). */
+/** If no connection was accepted within this time, none waits, except after a turn longer than `SHORT_TURN_MS`. */
 const QUIET_MS = 5;
 /**
  * The longest turn of the event loop after which no connection can wait. A turn accepts connections only at its start,
@@ -310,7 +310,7 @@ async function closeWhenAnswered(
  */
 function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
   const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);
-  // Node.js closes no connection with an answer that is not `finished`. The flag has no other effect meanwhile.
+  // Node.js closes no connection whose answer is not `finished`. Nothing else reads `finished` until it is restored.
   for (const answer of stillRead) answer.finished = false;
   for (const server of servers) server.closeIdleConnections();
   for (const answer of stillRead) answer.finished = true;

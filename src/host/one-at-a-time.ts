@@ -37,9 +37,9 @@ export function oneAtATime(handler: RequestListener) {
     },
 
     /**
-     * Calls `work`, which ends a connection after invalid input. If an answer is not sent yet, the connection ends
-     * after that answer, because the client would take the text of `work` as a part of the answer. If the input belongs
-     * to a request whose answer is sent, the connection ends without a second answer.
+     * Calls `work`, which answers invalid input and ends the connection. If an earlier answer is unfinished, ends the
+     * connection after that answer, because the client would take the text of `work` as a part of it. If the input
+     * belongs to a request whose answer has begun, ends the connection without a second answer.
      */
     afterAnswers(socket: Socket, work: () => void): void {
       const answer = answers.get(socket);

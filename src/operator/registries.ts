@@ -133,7 +133,7 @@ function createRegistries(
   };
 }
 
-/** True if a node of the last hour stores its tokens in a Redis. @param unknown the answer if there was no node */
+/** True if a node active in the last hour has its tokens in Redis. @param unknown the result if none was active */
 async function mayUseRedis(database: OpenDatabase, unknown: boolean): Promise<boolean> {
   const nodes = await listNodes(database);
   return nodes.length === 0 ? unknown : nodes.some(({ runsWith }) => runsWith.redis !== 'none');

@@ -39,7 +39,7 @@ const NOT_TYPED = problemOf('not_typed', message('confirm.not-typed'));
 
 const normalized = (text: string): string => text.normalize('NFC').trim();
 
-/** Returns the routes of the question and its form. An unknown subject gets the notice `already` instead of a 404. */
+/** Returns the routes of a confirmation page and its form. If `find` finds nothing, shows the notice `already`. */
 export function endingRoutes<Subject>(kit: PageKit, ending: Ending<Subject>): Route[] {
   const { path, admit = [], isUrgent, find, ask, end, already, back } = ending;
   const subjects = requestState<{ readonly subject: Subject }>('requireSubject');

@@ -23,7 +23,7 @@ export interface Form<Typed> extends Pick<Redraw, 'isForEverybody'> {
   /** Returns the values that the form shows at first, or the URL of the page that contains the form. */
   stored(ctx: Context): Typed | { readonly page: string };
   draw(ctx: Context, typed: Typed, said: Said): Promise<void>;
-  /** Returns the form field of the problem, and a summary to show above the form; undefined without a field. */
+  /** Returns the field that caused the problem, and a summary to show above the form; undefined if no field did. */
   fieldOf?(problem: Problem): { readonly field: string; readonly summary?: Message } | undefined;
   /** Runs before the user is asked to re-authenticate. Returns undefined to continue. */
   check?(ctx: Context, typed: Typed): Answer<Typed> | undefined | Promise<Answer<Typed> | undefined>;

@@ -35,7 +35,7 @@ export function seeOther(ctx: Context, url: string): void {
   ctx.status = 303;
 }
 
-/** Redirects GET at the URL of a form to the page: users return to this URL after a sign-in that the POST required. */
+/** Redirects GET for a form's URL to the page: users return to this URL after a sign-in that the POST required. */
 export function backToSecurity(ctx: Context): void {
   seeOther(ctx, `${SECURITY}${ctx.search}`);
 }

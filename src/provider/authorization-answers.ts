@@ -55,7 +55,7 @@ function withParameters(redirectUri: string, parameters: (readonly [string, stri
   return `${before.replace('?&', '?')}${text}`;
 }
 
-/** Step around the engine: restores the query of the redirect URI in the response, which the engine encodes again. */
+/** Middleware that restores the query of the redirect URI in the response, because the engine encodes it again. */
 export async function keepQuery(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();
   // The engine has compared this URI with the registered one, character by character.

@@ -100,7 +100,7 @@ export function createBrowserSessions(parts: {
     try {
       await sessionList.signOut(session.uid);
     } finally {
-      // Remove it even while PostgreSQL is unavailable: the user may leave a shared computer without trying again.
+      // Destroy the session even if PostgreSQL is unavailable: the user may leave a shared computer without retrying.
       await session.destroy();
     }
   }
@@ -152,7 +152,7 @@ export function createBrowserSessions(parts: {
     findActive: (uids: readonly string[]): Promise<ReadonlyMap<string, ActiveSession>> =>
       findActiveSessions(store, uids, settings.sessions, epochSeconds(clock)),
 
-    /** If the browser has no current session: returns true if the token store still has its session, with this uid. */
+    /** For a browser with no current session: true if the token store still has the browser's session with this uid. */
     isEnded: async (ctx: Context, uid: string | undefined): Promise<boolean> =>
       uid !== undefined && (await find(ctx))?.uid === uid,
 

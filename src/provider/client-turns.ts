@@ -8,8 +8,8 @@ import { OAuthError } from './oauth-error.ts';
 /** Less than the default number of database connections of a node. See docs/scale.md. */
 const AT_ONCE = 8;
 /**
- * A resource server introspects the tokens of all its callers, so it needs a higher limit while a slow store delays
- * each answer. Often it is the only one. The operator runs it, and can end a loop in it.
+ * A resource server introspects the tokens of all its callers, so it needs a higher limit when a slow store delays each
+ * answer. Often there is only one resource server. The operator runs it, and can stop it if it loops.
  */
 const AT_ONCE_RESOURCE_SERVER = 64;
 const MAX_WAITING = 1_000;

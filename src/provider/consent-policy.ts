@@ -54,7 +54,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
 export class ApprovalsClosed extends errors.CustomOIDCProviderError {
   constructor({ oidc }: KoaContextWithOIDC) {
     super('unauthorized_client', 'the owner of this client is suspended');
-    // Redirect only with `prompt=none`, which forbids a page: no user may be redirected without a click.
+    // Show a page, so that no user is redirected without a click; but redirect with `prompt=none`, which forbids pages.
     this.allow_redirect = oidc.prompts.has('none');
     this.status = this.statusCode = 403;
   }
@@ -87,8 +87,8 @@ function answeredPage({ oidc }: KoaContextWithOIDC): Asked | undefined {
 }
 
 /**
- * Stores the approval of a page, or returns a remembered one. Runs after the interaction was removed from the token
- * store: only one of several submitted answers gets this far, and the code is issued for that one.
+ * Stores the approval that the user gave on the consent page, or returns a remembered one. Runs after the interaction
+ * was removed from the token store, so only one of several submitted answers is stored and gets the code.
  */
 async function approvedFor(
   ctx: KoaContextWithOIDC,

@@ -16,7 +16,7 @@ export const ENDPOINT = {
 
 const SECRET_METHODS = ['client_secret_basic', 'client_secret_post'];
 
-/** Returns the metadata (RFC 8414) without scopes, OpenID Connect members and keys: none exist. */
+/** Returns the metadata (RFC 8414), without scopes, keys or OpenID Connect, because the service has none of them. */
 export function metadata(issuer: string) {
   return {
     issuer,

@@ -22,7 +22,7 @@ const WINDOW_SECONDS = 60;
 
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
-/** Limits wrong secrets of other programs per network. Wrong client secrets count in the same limit. */
+/** Limits, per network, wrong secrets of programs other than clients. Wrong client secrets share this limit. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   { clientFailuresPerAddress: attempts }: Settings['limits'],

@@ -119,7 +119,7 @@ class ChangeStream extends Readable {
   readonly clientId: string;
   readonly #recent: RecentChanges;
   #next: number;
-  /** The first heartbeat, or undefined once it is written: all changes that are known by then precede it. */
+  /** The first heartbeat, or undefined once written. The heartbeat is written when no known change is left to write. */
   #beginning: string | undefined;
   #isReading = true;
   /** When the stream was opened and, later, when its first heartbeat was written (`performance.now()`). */

@@ -104,7 +104,7 @@ export function createAuthorizationServer(parts: {
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
-    // The window is shorter than the hour of an interaction, because an address at the limit cannot start any sign-in.
+    // An interaction lasts an hour. Keep the window shorter: an address at the limit cannot start a sign-in in it.
     windowSeconds: 600,
     onStoreUnavailable: 'count here',
   });

@@ -40,7 +40,7 @@ export function createSessionWrites(parts: {
     overwrite: true,
   };
 
-  /** Returns what to store until the idle time ends, and a function that sets the cookie for the whole lifetime. */
+  /** Returns the record to store for the idle time, and a function that sets the cookie for the session's lifetime. */
   async function keptFor(session: SessionModel, ctx: Context) {
     const seenAt = epochSeconds(clock);
     const left = absoluteSeconds - (seenAt - (session.loginTs ?? 0));

@@ -116,7 +116,7 @@ function sessions({ store, settings }: Pick<StoreParts, 'store' | 'settings'>): 
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
     async findByUid(uid) {
       const record = await store.readSessionByUid<Kept>(uid);
-      // The store has only a hash of the session's identifier, so `jti` is missing: the engine compares only accounts.
+      // The payload has no `jti`: the store has only a hash of the `jti`, and the engine compares only the accounts.
       return record && payloadOf(record);
     },
   };

@@ -56,7 +56,7 @@ async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSea
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
   const until = await requireActive(authorization, parts);
-  // Also refuse the code if this node still has the client as it was before a renewal, and so accepted a former secret.
+  // Also refuse if this node's cached client is older than a renewal: the node may have accepted a former secret.
   if (authorization.clientGeneration !== client.generation) throw invalidGrant(INACTIVE_REASONS.renewed);
   requireVerifier(authorization, form.get('code_verifier'));
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {
@@ -232,9 +232,9 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
 
 const invalidRequest = (description: string): OAuthError => new OAuthError(400, 'invalid_request', description);
 
-/** @param cause every client gets it, because it concerns only the value and parameters of its own request */
+/** @param cause is sent to every client, because it concerns only the value and parameters of the client's request */
 const invalidGrant = (cause: string): OAuthError => new OAuthError(400, 'invalid_grant', cause);
 
-/** @param cause for the log, the client's owner and clients with a secret. A public client gets only `description`. */
+/** @param cause is for the log, the client's owner and clients with a secret; public clients get only `description` */
 const hiddenGrant = (cause: string, description = 'grant request is invalid'): OAuthError =>
   new OAuthError(400, 'invalid_grant', description, {}, cause);

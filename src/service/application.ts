@@ -58,7 +58,7 @@ export function createApplication(
   const { outcomes } = metrics;
 
   const formTokens = createFormTokens({ issuer, keys });
-  // A function, because `server` is created later and needs `render`. If a store fails, pages show no user name.
+  // Use a function: `server` is created later and needs `render`. If a store fails, use a visitor found earlier.
   const findSignedIn = (ctx: Context) =>
     signedInOf(ctx, { sessions: server.sessions, standings }).catch(() => foundVisitor(ctx));
   const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });

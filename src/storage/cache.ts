@@ -235,7 +235,7 @@ function createLruMap<Value extends Cacheable>(maxSize: number) {
       if (entry.size > maxSize) return;
       entries.set(key, entry);
       size += entry.size;
-      // Begin no iteration without need: it passes the places of all entries that were deleted since the map has grown.
+      // Start no iteration without need: it visits the places of all entries deleted since the map was last enlarged.
       if (size <= maxSize) return;
       for (const oldest of entries.keys()) {
         if (size <= maxSize) break;

@@ -84,7 +84,7 @@ export const announcementSql = (topic: ChangeTopic, key: string, use: (value: st
 export const sendToAllNodes = (queries: Queries, text: string): Promise<unknown> =>
   queries.query('SELECT pg_notify($1, $2)', [MESSAGES, text]);
 
-/** A feed that is never live. Operator commands use it, because they end too soon to need a cache. */
+/** A feed that announces nothing, so nothing is cached. Operator commands use it: they end too soon for a cache. */
 export const silentChangeFeed: ChangeFeed = {
   isLive: false,
   position: undefined,

@@ -1,4 +1,4 @@
-/** The ended ids of an owner, such as the ended authorizations of an account. Each request checks them. */
+/** Caches which authorizations of an account, or machine tokens of a client, have ended. Each request checks them. */
 import type { Clock } from '../base/clock.ts';
 import { createCache } from './cache.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
@@ -35,7 +35,7 @@ export function createEndedIds(parts: {
   const answers = createCache<Map<string, boolean>>({ changes, clock, topics: [topic], maxSize: MAX_OWNERS });
   return async (owner, ended, id) => {
     if (ended) return ended.includes(id);
-    // An end replaces the owner's map, so that an answer that was read before the end is not used after it.
+    // When an id of the owner ends, the cache drops this map, so that no answer from before the end is used later.
     const known = await answers.get(owner, async () => new Map());
     const remembered = known.get(id);
     if (remembered !== undefined) return remembered;

@@ -64,7 +64,7 @@ export function createLastUsed<Kind extends string>(parts: {
   };
 }
 
-/** Each kind has its own collection, so that many used connections cannot displace the use of a secret. */
+/** Collects the uses of one kind. A shared collection could fill with connections, and drop the uses of secrets. */
 function createUses({
   kind,
   write,

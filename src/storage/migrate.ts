@@ -77,7 +77,7 @@ export async function migrate(
   try {
     if (!database.embedded) await repeatWithLocks(database, client, applyAll, onWait);
     else {
-      // Begin the transaction before the library lists the pending migrations. Its COMMIT, or a disconnect, ends it.
+      // Begin the transaction, which a COMMIT or a disconnect ends, before the library lists the pending migrations.
       await client.query('BEGIN');
       await applyAll();
       await client.query('COMMIT');

@@ -57,8 +57,8 @@ export function createParameters() {
 }
 
 /**
- * SQL for a generation that is higher than all generations that were lost when a backup was restored, even repeatedly.
- * The generation is the clock in seconds. Other ends do not reach it, because each of them adds only 1.
+ * SQL for a generation above all generations that were lost when a backup was restored, even repeatedly. The generation
+ * is the clock in seconds. Other changes of a generation cannot reach the clock, because each adds only 1.
  */
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;

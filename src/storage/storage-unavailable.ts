@@ -37,7 +37,7 @@ export const isAway = (error: unknown): error is StorageUnavailable =>
 /** The SQLSTATE of idle_in_transaction_session_timeout: the process was stopped inside the transaction. */
 export const STOPPED_INSIDE = '25P03';
 
-/** True for statement_timeout (also of a cancelled statement), lock_timeout, and a stopped process. */
+/** True if statement_timeout or lock_timeout ended the statement, or this process was stopped in a transaction. */
 const isOurLimit = (cause: unknown): boolean =>
   cause instanceof Error &&
   'code' in cause &&

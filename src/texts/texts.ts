@@ -69,7 +69,7 @@ function loaded(): Installed {
 /** Returns the tags of all languages, English first. The first call reads and checks all texts. */
 export const languages = (): readonly string[] => [...loaded().keys()];
 
-/** True if the message, or one in its values, has no text: a node of a later version may have stored it. */
+/** True if the message, or one among its values, has no text. A node of a later version may have stored the message. */
 export const isUnknown = ({ key, values = {} }: Message): boolean =>
   !loaded().get('en')?.compiled.has(key) ||
   Object.values(values).some((value) => typeof value === 'object' && 'key' in value && isUnknown(value));

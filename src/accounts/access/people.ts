@@ -23,7 +23,7 @@ export type PersonConnection = readonly [clientId: string, generation: number, l
 
 export type People = ReturnType<typeof createPeople>;
 
-/** A user with at most this many organizations and warehouses (also in limits) takes one cache slot of 3 kB. */
+/** A user with at most this many organizations and warehouses (also in connection limits) takes a 3 kB cache slot. */
 const PLACES = 10;
 /** This many ids of ended authorizations take as much memory as one organization or warehouse. */
 const ENDED_IN_PLACE = 7;
@@ -77,7 +77,7 @@ export function createPeople(parts: {
       // Read again: the returned user may come from a read that began before this call.
       return cache.get(id, () => read(id), isUsable);
     },
-    /** Reads a row with an `"accountId"` and the user with this id by one query. @param fromJson gets times as text */
+    /** Reads in one query a row with `accountId` and the user with this id. @param fromJson converts times from text */
     async findWith<Row>(select: string, value: string, fromJson: (row: Row) => Row) {
       const keep = cache.beginRead();
       const [row] = await database.query<PersonRow & { readonly found: Row }>(

@@ -80,7 +80,7 @@ export function createActivity(parts: {
     if (!(await insert(entry, tx))) throw new SessionEnded();
   }
 
-  /** Returns false if the session has ended. @param late if true, also returns false for a deleted account */
+  /** Returns false if the session has ended. @param late true to return false, too, if the account was deleted */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,

@@ -32,7 +32,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
   }
 
   return {
-    /** Cleaning job: begins a new generation in a restored copy, even if no program reads the log. */
+    /** Cleaning job: begins a new log generation in a restored copy of the database, even if nothing reads the log. */
     async begin(): Promise<number> {
       await find();
       return 0;
@@ -79,7 +79,7 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
  */
 const beginGeneration = (database: Database): Promise<void> =>
   database.transaction(async (tx) => {
-    // Keep this timeout below that of a query: all writers wait until the lock is granted. The next reader tries again.
+    // Keep this timeout below that of a query, because all writers wait. The next read of the log then tries again.
     await tx.query("SET LOCAL lock_timeout = '500ms'");
     // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
     await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');

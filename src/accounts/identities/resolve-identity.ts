@@ -42,7 +42,7 @@ export type ResolveIdentity = (
   origin: Origin,
 ) => Promise<ResolvedAccount | RefusalReason>;
 
-/** Links a signed-in user who has also signed in with the provider. `origin` has the session. @throws SessionEnded */
+/** Links a signed-in user's account with an identity of a provider. `origin` has the session. @throws SessionEnded */
 export type LinkIdentity = (
   account: Account,
   from: Pick<IdentitySource, 'id' | 'label'>,

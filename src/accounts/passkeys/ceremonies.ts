@@ -115,7 +115,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
           ...expected,
           expectedChallenge,
           response,
-          // Pass 0 to skip the library's check, because passkeys.ts compares the counter when it stores it.
+          // Pass 0 to skip the library's check of the counter: passkeys.ts checks the new counter when it stores it.
           credential: { id, publicKey: Buffer.from(publicKey, 'base64url'), counter: 0 },
         });
         if (!verified) throw new AnswerRefused('the signature is invalid');

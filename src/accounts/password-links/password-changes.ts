@@ -17,7 +17,7 @@ export interface Recovered {
 /** What the user of a one-time link may choose to end, besides replacing the password. */
 export interface RecoveryStep {
   readonly methods: readonly string[];
-  /** Runs in the transaction of the change. If a signed-in user acts, no link is used, and the purpose is absent. */
+  /** Runs in the transaction of the change. If a signed-in user makes it, no link is used, so `purpose` is absent. */
   readonly run: InTransaction<Pick<Recovered, 'account'> & Partial<Recovered>>;
 }
 

@@ -6,7 +6,7 @@ export interface Expectation {
   readonly accepts: string;
   /** A value to write instead, as the end of a remedy that begins with "write". */
   readonly example: string;
-  /** The suffix of the setting's name in the code; in the file the value contains the unit. */
+  /** The suffix of the setting's name in the code. In the file, the value contains the unit, such as `10m`. */
   readonly unit?: 'Seconds';
 }
 
@@ -83,7 +83,7 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   });
 }
 
-/** A text that is not blank and, without the blanks around it, passes `isValid`, which `accepts` describes. */
+/** A text that is not blank. `isValid` gets the trimmed text; `expectation.accepts` describes the valid texts. */
 export function text(expectation: Expectation, isValid: (value: string) => boolean = () => true) {
   return z.string().trim().regex(/\S/).refine(isValid).register(expectations, expectation);
 }

@@ -132,9 +132,7 @@ import people.jsonl --as-of 2026-01-31T08:00Z
 changes allow 480 --reason "ticket 4711"
 `.split('\n');
 
-/**
- * Adds required options to the usage of each command, and examples to its help. A noun gets an example of each verb.
- */
+/** Adds required options to each command's usage, and examples to its help: one of each subcommand, if it has any. */
 function addExamples(command: Command, path: readonly string[] = []): void {
   const verbs = command.commands;
   for (const verb of verbs) addExamples(verb, [...path, verb.name()]);

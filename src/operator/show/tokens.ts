@@ -81,7 +81,7 @@ const FORGED = as(
 export const endedBy = (what: string, { cause, at }: Pick<RecordedEnd, 'cause' | 'at'>): Answer =>
   as('revoked', `The ${what} was ended: ${inEnglish(CAUSES[cause])}.`, REMEDY[cause], { revoked_at: at });
 
-/** Returns undefined unless a connection or a client was ended, and the authorization with it. */
+/** Returns an answer if an end of the connection, or an end or renewal of the client, affects the value. */
 async function endOf(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,

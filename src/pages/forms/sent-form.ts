@@ -6,7 +6,7 @@ const CREATION_KEY_FIELD = 'creation_key';
 
 export const newCreationKey = (): string => randomId('', 43);
 
-/** @param typed the entered values, because a form whose values were changed after Back is a different form */
+/** @param typed the entered values. The hash contains them, so a form changed after Back is a different form. */
 export function sentFormFrom(form: URLSearchParams, typed: readonly string[]) {
   const sent = form.get(CREATION_KEY_FIELD);
   const own = isLongId(sent) ? sent : newCreationKey();

@@ -59,7 +59,7 @@ export function createOwnClientPages(parts: {
     /** Answers 404 to every user except the owner of the client that the path names. */
     requireOwnClient,
     page: [kit.requireSignedIn, requireOwnClient],
-    /** Checks last who owns the client, so that only the user for whom the form was rendered learns the result. */
+    /** Runs `requireOwnClient` last: a user who sends a form rendered for another user must not get its 404. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
     async head(ctx: Context, part: ClientPart) {

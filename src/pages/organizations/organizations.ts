@@ -236,7 +236,7 @@ function refused(error: unknown): Ended {
 /** If an organization has more warehouses than this, its page has a search for warehouses. */
 const MAX_WAREHOUSES = 20;
 
-/** Returns links to all warehouses or, if there are many, to those that the search finds, or to the chosen one. */
+/** Links to all warehouses or, if there are many, to the search's matches (the chosen one if the search is empty). */
 function warehouseFilter({ warehouses }: Organization, chosen: string | undefined, query: ParsedUrlQuery, url: string) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';

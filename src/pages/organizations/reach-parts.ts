@@ -20,7 +20,7 @@ import { type Tile, tileOf } from '../words/tile.ts';
 
 /** Maximum number of rows of each part, on the page that shows all parts. */
 const MAX_ROWS_PER_PART = 10;
-/** Maximum number of reads for a part on the page with all parts; a page with only this part has `MAX_STEPS`. */
+/** Maximum number of database reads per part on the page with all parts. `MAX_STEPS` is for a page with one part. */
 const MAX_STEPS_PER_PART = 3;
 const MAX_STEPS = 60;
 /** Maximum number of names in a list of users or warehouses. */

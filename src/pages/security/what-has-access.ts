@@ -279,5 +279,5 @@ const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
   what: message(kind === 'passkey' ? 'ending.passkey' : 'ending.provider', { label }),
 });
 
-/** Accepts only a path of this service, because the value comes from a store that has other drafts, too. */
+/** Accepts only a path of this service. The value comes from a store that also has the drafts of other forms. */
 const isOurs = (onward: unknown): onward is string => typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 
-/** Limits the search. The key of a master is found earlier, even if the master has only a thousandth of the slots. */
+/** Maximum number of tried keys. Fewer keys are enough even for a master with only a thousandth of the slots. */
 const MAX_CANDIDATES = 16_384;
 
 /**

@@ -22,7 +22,7 @@ export async function redisReport(redis: Redis | Cluster) {
 }
 
 async function reportOf(master: Redis) {
-  // INFO does not show this setting. For an account without the right to CONFIG, only the size of the file reveals it.
+  // INFO does not show whether rewriting is off. Without access to CONFIG, use the size of the append-only file.
   const [, percentage] = await master.config('GET', REWRITING).catch((): string[] => []);
   const info = await reply(master.info());
   const size = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);

@@ -59,7 +59,7 @@ const AUTHORIZATION = `
 
 `;
 
-/** Begins an authorization. ARGV: shift, facts, code seconds, absolute seconds or 0, client generation. */
+/** Begins an authorization. ARGV: clock shift, facts, code lifetime, absolute lifetime or 0, client generation. */
 const BEGIN = `${AUTHORIZATION}
   local absolute = tonumber(ARGV[4])
   save({ rotation = -1, attempt = '', rotatedAt = ms, confirmed = '0', approvedAt = now,
