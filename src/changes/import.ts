@@ -231,7 +231,7 @@ interface Writing {
 /** Returns the size of the next batch, after a batch of `size` lines took `ms`. */
 function sizeAfter(size: number, ms: number): number {
   if (ms > MAX_BATCH_MS) return Math.max(Math.min(size, LEAST_BATCH), Math.ceil(size / 2));
-  return ms < MAX_BATCH_MS / 3 || (size < LEAST_BATCH && ms <= MAX_BATCH_MS) ? Math.min(PAGE_SIZE, size * 2) : size;
+  return ms < MAX_BATCH_MS / 3 || size < LEAST_BATCH ? Math.min(PAGE_SIZE, size * 2) : size;
 }
 
 /**

@@ -177,20 +177,25 @@ onPostgres('operator import', (open) => {
     const { database } = parts();
     const engine = createChanges({ database });
     const real = performance.now;
-    let [now, took, calls] = [0, 0, 0];
+    let [now, calls, first, later] = [0, 0, 0, 0];
     const make: typeof engine.make = async (...given) => {
       calls += 1;
-      now += took;
+      // The first call compares all lines, the second one writes the first batch.
+      now += calls > 2 ? later : first;
       return engine.make(...given);
     };
     const file = fileOf(...Array.from({ length: 1_190 }, (_, at) => account(`S${at}`)));
     performance.now = () => now;
     try {
-      for (const [ms, batches] of Object.entries({ 49: 5, 50: 24, 150: 24, 151: 47 })) {
-        [took, calls] = [Number(ms), 0];
+      const rows = { '49 49': 5, '50 50': 24, '150 150': 24, '151 151': 47, '151 100': 47 };
+      for (const [times, batches] of Object.entries(rows)) {
+        [first = 0, later = 0] = times.split(' ').map(Number);
+        calls = 0;
         const { changes, changeCount } = await importWith(database, file, { engine: { ...engine, make } });
-        expect([changes.length, changeCount], 'listed, and all').to.deep.equal(ms === '49' ? [100, 1_190] : [0, 0]);
-        expect(calls, `the comparison, and batches of ${ms} ms`).to.equal(1 + batches);
+        expect([changes.length, changeCount], 'listed, and all').to.deep.equal(
+          times === '49 49' ? [100, 1_190] : [0, 0],
+        );
+        expect(calls - 1, `batches of ${times} ms`).to.equal(batches);
       }
     } finally {
       performance.now = real;
