@@ -9,7 +9,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { freshDatabaseUrl } from '../support/postgres-server.ts';
 import { findProgram, freePort, runProgram } from '../support/programs.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { inRedis, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, openssl, postgresServer, redisServer, required } from '../support/requirements.ts';
 import { writeCertificate } from '../support/reverse-proxies.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -84,9 +84,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     const unpack = `rm -r ${redisFolder}/appendonlydir; tar -C ${redisFolder} -xf redis.tar`;
     runProgram('sh', ['-ec', unpack], { cwd: folder });
     await redis.restart();
-    const restored = new Redis(redis.url);
-    expect(await restored.strlen('large')).to.equal(5_000_000);
-    restored.disconnect();
+    expect(await inRedis(redis.url, (restored) => restored.strlen('large'))).to.equal(5_000_000);
   });
 
   describe('an interrupted or second backup', () => {

@@ -7,14 +7,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
-import pg from 'pg';
+import type { Redis } from 'ioredis';
 import packageFile from '../../package.json' with { type: 'json' };
 import { fileWith } from '../config/configuration.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { createOpened } from '../support/opened.ts';
 import {
+  execute,
   freshDatabaseUrl,
   freshMigratedDatabaseUrl,
   type PostgresServer,
@@ -22,7 +22,7 @@ import {
 } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { READY_NODE } from '../support/ready-node.ts';
-import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+import { inRedis, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { describeOn, postgresServer, redisServer } from '../support/requirements.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { examine } from './doctor-findings.ts';
@@ -45,16 +45,8 @@ let issuer: string;
 let operatorsPort: string;
 let roles = 0;
 
-async function asAdmin(url: string, ...statements: readonly Statement[]): Promise<void> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    for (const one of statements)
-      await (typeof one === 'string' ? client.query(one) : client.query(one[0], [...one[1]]));
-  } finally {
-    await client.end();
-  }
-}
+const asAdmin = (url: string, ...statements: readonly Statement[]) =>
+  execute(url, ...statements.map((one) => (typeof one === 'string' ? one : { text: one[0], values: [...one[1]] })));
 
 /** Returns the URL of a role that owns nothing; in the statements, $ROLE is its name. */
 async function withRole(databaseUrl: string, ...statements: readonly string[]): Promise<Environment> {
@@ -95,9 +87,7 @@ async function redisWith(
   change: (redis: Redis, given: RedisServer) => Promise<unknown> = async () => {},
 ): Promise<Environment> {
   const given = await opened.add(startRedisServer(settings), (one) => one.stop());
-  const redis = new Redis(given.url);
-  await change(redis, given);
-  redis.disconnect();
+  await inRedis(given.url, (redis) => change(redis, given));
   return { ...(await migrated()), REDIS_URL: given.url };
 }
 

@@ -12,7 +12,7 @@ import { StorageUnavailable } from '../../src/storage/storage-unavailable.ts';
 import { fileWith } from '../config/configuration.ts';
 import { failureOf } from '../storage/waiting.ts';
 import { createOpened } from '../support/opened.ts';
-import { freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
+import { execute, freshMigratedDatabaseUrl } from '../support/postgres-server.ts';
 import { freePort } from '../support/programs.ts';
 import { READY_NODE } from '../support/ready-node.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -53,10 +53,7 @@ describeOn([postgresServer, redisServer], 'operator doctor, checking the stores'
 
   it('the doctor names the migrations of a later version', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
-    const client = new pg.Client(databaseUrl);
-    await client.connect();
-    await client.query("INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_later', now())");
-    await client.end();
+    await execute(databaseUrl, "INSERT INTO gatehouse_migrations (name, run_on) VALUES ('9999_later', now())");
     const { of } = await withStores(databaseUrl);
     expect(of('migrations')).to.include({ status: 'ok' });
     expect(of('migrations').message).to.contain('9999_later of a later version');

@@ -158,6 +158,5 @@ describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
     });
     await service.close();
     await proxy.close();
-    await postgres.stop();
   });
 });
