@@ -179,7 +179,7 @@ describe('architecture', () => {
     expect(cycles(sources, (name) => folderOf(name) ?? name)).to.deep.equal([]);
   });
 
-  it('files outside a folder import only its file of the same name, or files listed in DOORS', () => {
+  it('files outside a folder import from it only the file named like the folder, or the files that DOORS lists', () => {
     const opened = new Map<string, Set<string>>();
     for (const source of sources) {
       for (const { specifier } of importsOf(source)) {
@@ -325,7 +325,7 @@ describe('code that is allowed in one place only', () => {
     expect([...new Set(found)].sort()).to.deep.equal(Object.keys(GOVERNED_WRITES).sort());
   });
 
-  it('only the listed files use a user who may still need a stronger sign-in', () => {
+  it('only the listed files call `signedInOf`, whose user may still need a stronger sign-in', () => {
     const users = containing(/\bsignedInOf\b/).filter((name) => !name.startsWith('src/service/'));
     expect(users).to.deep.equal(NAME_A_USER);
   });

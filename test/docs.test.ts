@@ -55,7 +55,7 @@ describe('the documentation', () => {
     expect(unused, 'each picture is in a page of the docs, with a description').to.deep.equal([]);
   });
 
-  it('every file with the version of Gatehouse has that of package.json, and the CHANGELOG begins with it', () => {
+  it('every file that names the version of Gatehouse names that in package.json, and the CHANGELOG begins with it', () => {
     const { version } = manifest;
     const isReleased = !version.endsWith('-next');
     for (const [name, text] of [

@@ -117,7 +117,7 @@ if (previousRelease) {
       checkSettings({ file: path.join(root, 'config/production.example.yaml'), environment });
     });
 
-    it('the archive of the present version has its sources', () => {
+    it('the archive of the present version matches the repository', () => {
       if (version !== packageFile.version) return;
       for (const folder of ['bin', 'config', 'deploy', 'src', 'views']) {
         expect(textsIn(root, folder), folder).to.have.members(textsIn(ROOT, folder));

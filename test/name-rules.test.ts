@@ -20,7 +20,7 @@ describe('the key of a name, which is the same for similar-looking names', () =>
 });
 
 describe('names reserved for the service', () => {
-  it('reserved names contain the name of the product or of the domain of the issuer', () => {
+  it('every name that contains the name of the product or of the issuer’s domain is reserved', () => {
     const reserved = reservedWords('https://auth.stormworks.co.uk');
     for (const name of ['Gatehouse Security', 'Gâte-House', 'GATEH0USE', 'GatehouseX', 'My StormWorks login']) {
       expect(holdsReserved(name, reserved), name).to.equal(true);
@@ -89,7 +89,7 @@ describe('names that mislead their readers', () => {
     for (const name of ACCEPTED) expect(checkClientName(name), name).to.deep.equal([]);
   });
 
-  it('every language reserves the words that its pages use for statements by the service', () => {
+  it('no client name may contain a word with which pages of any language describe a client as verified or official', () => {
     for (const language of languages()) {
       const t = textsFor(language);
       const words = t('names.reserved-words').split(/\s+/).concat(t('consent.verified'));
@@ -113,7 +113,7 @@ describe('a verified client’s name with generic words added', () => {
     }
   });
 
-  it('no other name is reserved, and none by a verified name that is very short or only generic words', () => {
+  it('a verified name reserves no names with non-generic words, and none at all if it is very short or generic', () => {
     for (const [verified, ...names] of [
       ['Xero', 'Xerox App', 'Xero Storm', 'Storm for Xero', 'My App', 'Unofficial Xero'],
       ['Go', 'Togo App'],

@@ -28,12 +28,12 @@ describe('the check whether an address is in a network', () => {
   const inside = ['10.1.255.255', '::ffff:10.1.2.3', '192.0.2.7', '2001:db8:1::1', '2001:db8::%eth0'];
   const outside = ['10.2.0.0', '192.0.2.8', '::ffff:10.2.0.1', '2001:db9::', '::1', 'unknown', ''];
 
-  it('an address in one of the networks is found, also an IPv4 address in IPv6 notation', () => {
+  it('an IP address matches a network that contains it, also if it is an IPv4 address in IPv6 notation', () => {
     expect(inside.filter(isIn)).to.deep.equal(inside);
     expect(outside.filter(isIn)).to.deep.equal([]);
   });
 
-  it('no address matches without a network, and no network matches without an address', () => {
+  it('a check without networks matches no address, and an absent address matches no network', () => {
     expect(createNetworkCheck()('10.1.2.3')).to.equal(false);
     expect(isIn()).to.equal(false);
   });

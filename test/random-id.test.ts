@@ -14,7 +14,7 @@ describe('random ids', () => {
     }
   });
 
-  it('the HMAC matches the test values of RFC 4231, and Node for texts and keys of any length', () => {
+  it('the HMAC matches the test values of RFC 4231, and the HMAC of Node for texts and keys of any length', () => {
     const hex = (key: string, text: string) => Buffer.from(hmacSha256(key)(text), 'base64url').toString('hex');
     // Test cases 1 and 2: the others have keys that are no UTF-8.
     expect(hex('\v'.repeat(20), 'Hi There')).to.match(/^b0344c61d8db38535ca8afceaf0bf12b.*c9833da726e9376c2e32cff7$/);

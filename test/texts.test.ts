@@ -42,7 +42,7 @@ describe('texts', () => {
     expect(unused(['sign-in.nothing-uses-this'])).to.have.length(1);
   });
 
-  it('each key of a text that the sources use exists', () => {
+  it('every text key in the sources exists in views/texts', () => {
     const named = [...sources.matchAll(/\b(?:t|t\.parts|message)\(\s*'([^']+)'/g)].map(([, key = '']) => key);
     expect(named.length).to.be.above(50);
     expect(

@@ -203,7 +203,7 @@ describe('the queue of requests for one account, with limits', () => {
     expect(await Promise.all([own, other])).to.deep.equal(['a', 'b']);
   });
 
-  it('a caller with few waiting requests takes the place of the latest request of a caller with more', async () => {
+  it('a full queue accepts a caller with few requests, and refuses the latest request of a busier caller instead', async () => {
     const inTurn = createTurnsOf({ maxWaiting: 4, maxWaitingPerCaller: 2 });
     const end = beginIn((work) => inTurn('acc_a', work, 'a'));
     const callers = ['a', 'a', 'b', 'b', 'c', 'd', 'e'];

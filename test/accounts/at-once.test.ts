@@ -140,7 +140,7 @@ onPostgres('concurrent changes', (open) => {
     });
   });
 
-  it('up to three changes of a node wait for a running import at the same time, or one if the connection pool is small', async () => {
+  it('up to three transactions of a node wait for a running import at once, or one if the connection pool is small', async () => {
     for (const [connections, atOnce] of [
       [10, 3],
       [5, 1],
@@ -304,7 +304,7 @@ onPostgres('concurrent changes', (open) => {
     expect(await database.query('SELECT FROM client_requests WHERE client_id = $1', [client.id])).to.have.length(1);
   });
 
-  it('a transfer that waits for a new secret is dated no earlier than the secret, even if that date is in the future', async () => {
+  it('a transfer that waited for a new secret is never dated before the secret, even if the secret has a future date', async () => {
     const { client } = await clients.add({ ...partner, ownerAccountId: (await addAda()).id });
     const later = new Date(Date.now() + 60_000);
     const addSecret = async (tx: Queries) => {

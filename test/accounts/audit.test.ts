@@ -268,7 +268,7 @@ onPostgres('the audit log by cursor', (open) => {
     });
   }
 
-  it('if the database has lost the generation of the log, reading fails, and does not return the same entries forever', async () => {
+  it('reading the audit log fails if `audit_generation` is empty, instead of repeating the same entries forever', async () => {
     await database.query('DELETE FROM audit_generation');
     const error = await trail.page('start', 1).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(Error).with.property('message').that.includes('audit_generation');
@@ -294,7 +294,7 @@ onPostgres('the audit log by cursor', (open) => {
     expect((await readFrom('start')).names).to.have.length(3);
   });
 
-  it('an entry whose transaction is slower than a later one is read once, in its own place', async () => {
+  it('while a transaction with a log entry is open, later entries are not read; afterwards all are read in order', async () => {
     const activity = createActivity({ database, clock: Date.now });
     const one = { action: 'doctor_ran', actor: 'service' } as const;
     const [slow, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

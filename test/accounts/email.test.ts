@@ -83,7 +83,7 @@ describe('an email address for a new account', () => {
 });
 
 describe('the key of an email address', () => {
-  it('all spellings of an email address have the same key, and the key of a key is the key itself', () => {
+  it('all spellings of an email address have the same key, and emailKey returns a key unchanged', () => {
     for (const [plain = '', ...others] of SAME) {
       for (const other of others) expect(emailKey(other), other).to.equal(emailKey(plain));
       expect(emailKey(emailKey(plain))).to.equal(emailKey(plain));

@@ -126,7 +126,7 @@ describe('the queue of password hashes', () => {
     expect(started).to.have.length(9);
   });
 
-  it('a full queue of hashes refuses the latest request of the caller with the most requests, and says why', async () => {
+  it('a full password hashing queue refuses the last request of the caller with the most requests, and says why', async () => {
     const crowd = times(6, () => from('eve', '192.0.2.1'));
     const newcomers = times(5, (index) => from(`new-${index}`, `198.51.100.${index}`));
     // One request of Eve runs, and at most four requests may wait.

@@ -146,7 +146,7 @@ describe('sign-in', () => {
     });
   }
 
-  it('a sign-in replaces a hash of another cost in the same turn of the queue, and only for the right password', async () => {
+  it('a sign-in replaces a stored password hash of another cost, but only if the password is right', async () => {
     const cheap = await hashWith(password, CHEAP);
     const email = 'ada@demo.test';
     const stored = async (name = 'Ada') => {

@@ -28,7 +28,7 @@ describe('the age and users of a client', () => {
   const standing = (clientId: string, accountId: string) =>
     createClientStandings({ database: open }).find(clientId, accountId);
 
-  it('the consent page shows since when the owner has had a transferred client, which counts as new from then on', async () => {
+  it('the consent page shows when a client got its present owner, and treats the client as new from that date on', async () => {
     const [former, owner, self] = [await addAccount(), await addAccount(), await addAccount()];
     const clientId = await addClient(former);
     expect(await standing(clientId, self)).to.deep.include({ ownedSince: null });

@@ -110,7 +110,7 @@ onPostgres('connections', (open) => {
     expect(await find()).to.equal(undefined);
   });
 
-  it('a node with an outdated generation of a connection reads it again when it sees a newer authorization', async () => {
+  it('a node reads a cached connection again if an authorization has a newer generation than the cached connection', async () => {
     await connect();
     const live = { ...silentChangeFeed, isLive: true };
     const outdated = createConnections({ ...parts(), changes: live });
@@ -172,7 +172,7 @@ onPostgres('connections', (open) => {
     expect(listed).to.deep.include({ lastUsedAt: at });
   });
 
-  it('ending a connection raises its generation, stores time and cause, and unlists it; the next connection is new', async () => {
+  it('an ended connection gets a higher generation, time and cause, and leaves the lists; a later connection is new', async () => {
     await connect();
     await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
     expect(await generation()).to.equal(1);
@@ -197,7 +197,7 @@ onPostgres('connections', (open) => {
     expect(await connections.endOf(accountId, clientId)).to.equal(undefined);
   });
 
-  it('no list, count or limit includes a connection that ended with its client, even before its row is marked', async () => {
+  it('revoking a client removes its connections from lists and counts, even before their rows are marked as ended', async () => {
     const { accountId, clientId } = connection;
     await connect();
     const clients = createClientRegistry(parts());
@@ -225,7 +225,7 @@ onPostgres('connections', (open) => {
     expect(await seen()).to.include({ own: 1, both: 1, people: 1, others: 1, isConnected: true });
   });
 
-  it('counting the users of a client reads no connection that ended with it, even before the rows are marked', async () => {
+  it('counting the users of a revoked client reads no ended connections, even before the rows are marked as ended', async () => {
     const { accountId, clientId } = connection;
     const MANY = 3_000;
     await connectMany(database, clientId, MANY);
@@ -261,7 +261,7 @@ onPostgres('connections', (open) => {
     expect(await generation()).to.equal(1);
   });
 
-  it('a record written together with the end of a connection is written once', async () => {
+  it('if several calls end a connection, the callback that writes its record receives the connection only once', async () => {
     await connect();
     const endedCounts: number[] = [];
     const ending = () =>

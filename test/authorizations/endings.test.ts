@@ -140,7 +140,7 @@ describe('revocation of connections and authorizations', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('an end that cannot be recorded ends nothing, and can be tried again', async () => {
+  it('if the end of an authorization cannot be recorded, the authorization stays active, and can be ended later', async () => {
     const one = await begin();
     failing = /ended_authorizations/;
     expect(await endings.end({ authorization: one, ...WHY }).catch(String)).to.equal('Error: down');
@@ -167,7 +167,7 @@ describe('revocation of connections and authorizations', () => {
     failing = undefined;
   });
 
-  it('the end of a machine token with an unknown expiry is kept a day longer than any machine token is valid', async () => {
+  it('the record of an ended machine token with unknown expiry is kept a day longer than the longest token lifetime', async () => {
     const settings = (seconds: number) => settingsOf(`tokens: { machine_access_token: ${seconds}s }`);
     expect(settings(DAY).tokens.machineAccessTokenSeconds).to.equal(DAY);
     expect(refusalOf(() => settings(DAY + 1)).problems).to.have.length(1);
@@ -179,7 +179,7 @@ describe('revocation of connections and authorizations', () => {
     expect(kept).to.deep.equal([{ seconds: 2 * DAY }]);
   });
 
-  it('a recorded end is deleted a day after the last time at which a token store could have the record', async () => {
+  it('the fact that an authorization ended is deleted a day after the last time a token store can have its record', async () => {
     await database.query('DELETE FROM ended_authorizations');
     const end = async (authorization: Authorization) => endings.end({ authorization, ...WHY });
     // A refresh that races with the end prolongs a record of 10 minutes by at most the longest lifetime. Token stores
@@ -338,7 +338,7 @@ describeOn([postgresServer], 'a user or client with many ended authorizations or
 describe('how long the end of a single authorization is kept', () => {
   const on = startSeeded({ clock: true, settings: { activity: { retentionSeconds: DAY } } });
 
-  it('an end is kept for the longest refresh token lifetime that any node has used, even if it was lowered since', async () => {
+  it('the fact that an authorization ended is kept for the longest refresh token lifetime ever set on any node', async () => {
     const { service, clock } = on;
     const { settings } = service;
     const withLifetime = (refreshTokenSeconds: number) => ({

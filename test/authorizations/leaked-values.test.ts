@@ -253,7 +253,7 @@ describe('a value that was found in public', () => {
     expect(await isSecretValid(on.issuer, { ...client, secret: third })).to.equal(true);
   });
 
-  it('a report of a made-up, expired or unknown value gets the same answer as a valid one, and ends nothing', async () => {
+  it('reporting a made-up, expired or unknown value as leaked is answered like any other report, but revokes nothing', async () => {
     const { confidential: client } = on.clients;
     const { accessToken, refreshToken } = await on.partner.tokens(client);
     const id = accessToken.slice(8, 30);

@@ -50,7 +50,7 @@ describe('codes and tokens', () => {
     }
   });
 
-  it('a code or refresh token is the same whenever it is generated; access tokens all differ', () => {
+  it('a code or refresh token is identical each time it is generated for one record; access tokens always differ', () => {
     const [first, second] = [values(), values()];
     expect(second.code).to.equal(first.code);
     expect(second.refresh_token).to.equal(first.refresh_token);

@@ -183,7 +183,7 @@ describe('client registry', () => {
     expect(await connections.find(bob, other.id)).not.to.equal(undefined);
   });
 
-  it('a deletion has ended all connections before its last statement, including those that a user had ended', async () => {
+  it('the deletion of a client deletes its connections before its own row, even connections that users had ended', async () => {
     const { client } = await registry.add(partner);
     const [ada, former] = [await addPerson(), await addPerson()];
     for (const accountId of [ada, former]) await connect(accountId, client);

@@ -64,7 +64,7 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(2);
   });
 
-  it('a problem that cannot be recorded is logged, and neither ends the node nor fails a reader', async () => {
+  it('a problem that cannot be recorded is logged; the node continues, and other problems can still be read', async () => {
     const lines: string[] = [];
     const logged = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
     const own = createClientRequests({ ...parts, log: logged });
@@ -97,7 +97,7 @@ describe('recent problems of a client', () => {
     expect(await rows()).to.equal(205);
   });
 
-  it('many equal problems displace no different ones, and do not use up the limit per minute', async () => {
+  it('many repetitions of one problem neither displace other problems nor use up the limit of problems per minute', async () => {
     const refused = (requestId: string, more: Partial<ClientRequest> = {}) =>
       problem(requestId, { step: 'authorize', error: 'invalid_scope', isFromClient: true, ...more });
     for (let number = 0; number < 90; number += 1) {
@@ -122,7 +122,7 @@ describe('recent problems of a client', () => {
     );
   });
 
-  it('problems are equal if they have the same unregistered redirect URI, and the latest 5 are kept', async () => {
+  it('only the latest 5 problems with the same unregistered redirect URI are kept', async () => {
     for (let number = 0; number < 21; number += 1) {
       const redirectUri = `https://app.example/${number % 2}`;
       problems.record(problem(`req_${number}`, { step: 'authorize', error: 'invalid_redirect_uri', redirectUri }));
@@ -132,7 +132,7 @@ describe('recent problems of a client', () => {
     expect(await requestIds()).to.deep.equal(Array.from({ length: 10 }, (_, index) => `req_${20 - index}`));
   });
 
-  it('a late problem of the previous minute does not reset the limit of the present minute', async () => {
+  it('a problem of the previous minute that is recorded late does not reset the limit of the present minute', async () => {
     const late = Promise.withResolvers<void>();
     let wait: Promise<void> | undefined = late.promise;
     const find = async (id: string) => {

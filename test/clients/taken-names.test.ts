@@ -30,7 +30,7 @@ describe('a client name that resembles a taken name', () => {
     expect(await refusalOf(add('Southern Logistics'))).to.equal('accepted');
   });
 
-  it('the name of a verified client is also taken with generic words added, unless it is itself a generic word', async () => {
+  it("a verified client's name with generic words added is taken, too, unless that name is itself a generic word", async () => {
     for (const name of ['Xero', 'Accounting']) {
       const { client } = await on.service.clients.add({ ...partner, name });
       await on.service.clients.verify(client.id, true);

@@ -112,7 +112,7 @@ describe('the colour of the brand', () => {
 });
 
 describe('the texts and links of the brand', () => {
-  it('links must be https URLs without a login, support may be an address, and a name must be one line', () => {
+  it('links must be https URLs without a login (for support also an email address), and a name must be one line', () => {
     const wrong = {
       home_url: ['javascript:alert(1)', 'http://www.example.com/', 'https://a:b@example.com/'],
       privacy_url: ['data:text/html,x', 'privacy.html'],

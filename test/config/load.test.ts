@@ -24,7 +24,7 @@ describe('the settings file', () => {
     expect(settings.storage.dataDirectory).to.equal(path.join(projectDirectory, 'data'));
   });
 
-  it('the settings file may contain a heading without settings, and may set or disable the absolute age', () => {
+  it('the settings file may contain an empty section, and may set or disable `tokens.absolute_age`', () => {
     const { tokens } = settingsOf('server:\ntokens:\n  absolute_age: off\n  retry_window: 0s\n');
     expect(tokens).to.include({ absoluteAgeSeconds: undefined, retryWindowSeconds: 0 });
     expect(settingsOf('tokens: { absolute_age: 365d }').tokens.absoluteAgeSeconds).to.equal(365 * 86_400);

@@ -226,7 +226,7 @@ const ACCEPTED: readonly Accepted[] = [
 ];
 
 describe('unusual settings', () => {
-  it('a setting that means nothing, or not what it seems to mean, is refused with its place and remedy', () => {
+  it('a meaningless or misleading setting is refused, and the error names its place and the remedy', () => {
     const wrong = WRONG.flatMap(([setting, remedy, values]) =>
       wordsOf(values).map((value): Refused => [yamlWith(setting, value), setting, remedy, keysOfEnvironment]),
     );

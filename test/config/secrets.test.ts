@@ -88,7 +88,7 @@ describe('the secrets of an embedded deployment', () => {
 });
 
 describe('the problems of a reload, which all operators see', () => {
-  it('the problems name settings, but show no unknown name from the file, which may be a secret', () => {
+  it('an error about the settings names known settings, but no unknown name in the file, which may be a secret', () => {
     const yaml = 'server:\n  host: 7\n  port swordfish: 1\n  swordfish: 1\nserver swordfish: 1\nswordfish: 1\n';
     const lines = problemLines(refusalOf(() => settingsOf(yaml, { PORT: 'x' })));
     expect(lines.join('\n')).to.not.include('swordfish');

@@ -218,7 +218,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       });
     });
 
-    describe('containers on the stop signal of the image', () => {
+    describe('containers that receive the stop signal of the image', () => {
       it('each container shuts down cleanly, even if its program runs as process 1', async () => {
         for (const { program } of nodes) {
           const [first = 0] = program.children();

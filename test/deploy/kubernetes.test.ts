@@ -28,7 +28,7 @@ describe('deploy/kubernetes', () => {
     .map((name) => textOf(`docs/operations/${name}`))
     .join('');
 
-  it('the folder contains only manifests that the Kubernetes API accepts', () => {
+  it('deploy/kubernetes contains only manifests that the Kubernetes API accepts', () => {
     const files = ['kustomization.yaml', 'restore-redis.yaml', ...kustomization.resources, ...generated.files];
     expect(readdirSync(folder)).to.have.members(files);
     // Check against the types of the API, which refuse missing fields, wrong types and unknown fields.

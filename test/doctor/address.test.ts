@@ -166,7 +166,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
   });
 });
 
-describe('operator doctor, checking the address of its own requests', () => {
+describe('operator doctor, checking which address the service records for the doctor', () => {
   const [OURS, PROXY, PRIVATE] = ['198.51.100.1', '198.51.100.2', '10.0.0.5'];
   for (const [says, status, recorded, from, to] of [
     ['a proxy on this machine', 'problem', '127.0.0.1', OURS, OURS],
@@ -186,7 +186,7 @@ describe('operator doctor, checking the address of its own requests', () => {
     });
   }
 
-  it('behind a proxy that proxy_hops counts, a private address may differ from the recorded one', () => {
+  it("if proxy_hops counts a proxy, the doctor's private address may differ from the public one that was recorded", () => {
     const seen = { recorded: OURS, from: PRIVATE, to: PROXY, proxyHops: 1 };
     expect(hopsVerdict(seen)).to.include({ status: 'ok' });
     for (const recorded of [PROXY, '127.0.0.1']) {

@@ -175,7 +175,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     expect((await clientCredentials(on.issuer, on.clients.machine)).status).to.equal(401);
   });
 
-  it('leaked secrets are refused even if Redis does not answer for the tokens in the same report', async () => {
+  it('a leaked secret is recorded as leaked even if Redis is unavailable for the tokens in the same report', async () => {
     const machine = await addTestClient(on.service, 'Beside tokens', { kind: 'machine' });
     const tokens = Array(20)
       .fill('')

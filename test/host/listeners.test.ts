@@ -193,7 +193,7 @@ describe('a listener', () => {
       }
     });
 
-    it('a connection whose answer promised keep-alive ends after the whole answer if another request came meanwhile', async () => {
+    it('a connection that receives a second request during an answer closes after the whole answer, despite keep-alive', async () => {
       const { socket, reply, end } = send(await openCounting(), 'GET /streamed HTTP/1.1\r\nHost: x\r\n\r\n');
       await once(socket, 'data');
       socket.write(requests(1));
@@ -319,7 +319,7 @@ describe('a listener', () => {
     for (const { reply } of clients) expect(reply()).to.match(/^HTTP\/1.1 200 .*x{1000}$/s);
   });
 
-  it('a listener that shuts down closes connections after their answers, but not in the last second before its port closes', async () => {
+  it('a listener that will shut down closes connections after their answers, but keeps them open in the last second', async () => {
     const { ServerResponse, leave } = createDeparture();
     const port = await open({ limits: USUAL, ServerResponse });
     const server = listening();

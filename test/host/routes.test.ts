@@ -94,7 +94,7 @@ describe('routes', () => {
     expect(under('/profile').filter((row) => !own.test(row))).to.deep.equal([]);
   });
 
-  it('each form of the profile requires the same as the page at its path, and saves only checked fields', () => {
+  it('each form of the profile has the requirements of the page at its path, and saves nothing before checkForm', () => {
     /** The paths with what they require, apart from what all pages or all forms require. */
     const required = (method: string): readonly string[] =>
       under('/profile')
@@ -112,7 +112,7 @@ describe('routes', () => {
     expect(saving.filter((row) => !/ checkForm (requireRecentSignIn )?save$/.test(row))).to.deep.equal([]);
   });
 
-  it('every route of a profile page ends with the step `show`, with these exceptions', () => {
+  it('every GET route of a profile page ends with the step `show`, except the routes that this test lists', () => {
     const others = under('/profile').filter((row) => /^GET (?!.* show$)/.test(row));
     expect(others.map((row) => row.replace(/^GET \/profile(\S+): .* /, '$1 '))).to.deep.equal([
       '/oauth-clients/:id showOverview',
@@ -131,7 +131,7 @@ describe('routes', () => {
     ]);
   });
 
-  it('each step that requires something is used by the listed number of profile routes', () => {
+  it('each step named `require…` is used by exactly the number of profile routes that this test lists', () => {
     const counts: Record<string, number> = {};
     for (const { steps } of on.service.routes().filter(({ path }) => path.startsWith('/profile'))) {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;

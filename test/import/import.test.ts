@@ -60,7 +60,7 @@ onPostgres('operator import', (open) => {
     }
   });
 
-  it('a line with `clients` sets the policy of its organization; without it, only a new one gets the default policy', async () => {
+  it('`clients` in a line sets the policy of its organization; without it, only a new organization gets the default', async () => {
     const GATEHOUSE_CONFIG = path.join(temporaryDirectory('policy'), 'gatehouse.yaml');
     writeFileSync(GATEHOUSE_CONFIG, 'organizations: { clients: ask }\n');
     const asking = operatorWith({ ...variablesOf(parts().database), GATEHOUSE_CONFIG });
@@ -153,7 +153,7 @@ onPostgres('operator import', (open) => {
     expect(await parts().database.query('SELECT FROM password_links')).to.deep.equal([]);
   });
 
-  it('accounts that exchange addresses, even in a cycle, get them in one transaction, even if the lines are far apart', async () => {
+  it('accounts that swap email addresses, even in a cycle, are changed in one transaction, wherever their lines are', async () => {
     const { database } = parts();
     const others = Array.from({ length: 501 }, (_, at) => account(`A${at + 2}`));
     const people = (...emails: string[]) => {
@@ -202,7 +202,7 @@ onPostgres('operator import', (open) => {
     }
   });
 
-  it('an import ends a suspension by an import, but a suspension by an operator only with suspended: false', async () => {
+  it('a line without `suspended` ends only a suspension by an import; suspended: false also ends one by an operator', async () => {
     const states: unknown[] = [];
     for (const suspended of [true, undefined, true, 'operator', undefined, false] as const) {
       if (suspended === 'operator') await value('accounts suspend a1@example.test');

@@ -197,7 +197,7 @@ onPostgresAndRedis('late lines', (start) => {
     return rows[0];
   };
 
-  it('lines and files from before a change by another writer change nothing, and later lines are applied', async () => {
+  it('lines and files that are older than a change by another writer change nothing; newer lines are applied', async () => {
     const changed: { name: string; row: Row; late: readonly Line[]; named: readonly Line[] }[] = [];
     for (const [name, row] of Object.entries(ROWS)) {
       const { n, base, ...records } = await add(on, row);
@@ -231,7 +231,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await answered(all)).to.deep.equal(each(() => 'ok'));
   });
 
-  it('a line from before a command added its user only sets the external id of the user', async () => {
+  it('a line from before a command added a user sets the external id of the user, and nothing else', async () => {
     const email = 'adam@example.test';
     const { id } = await run(`accounts add --email ${email} --name Adam --invite`);
     const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
@@ -247,7 +247,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([known])).to.deep.equal(['ok']);
   });
 
-  it('a line from before a user was added again does not delete the new user', async () => {
+  it('a line does not delete a user who was added again after the time of the line', async () => {
     const { email } = await addPerson(on.service, 'Rhea Return', 'rhea@example.test');
     await run(`accounts delete ${email} --yes`);
     const [row] = await on.service.database.query<{ now: Date }>("SELECT clock_timestamp() - interval '1 ms' AS now");
@@ -258,7 +258,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([{ ...line, as_of: new Date().toISOString() }])).to.deep.equal(['ok']);
   });
 
-  it('an outdated line that gives a suspended user an external id does not end the suspension', async () => {
+  it('a line from before the suspension of a user sets the external id of the user, but does not end the suspension', async () => {
     for (const name of ['Sus1', 'Sus2', 'Sus3']) {
       const email = `${name.toLowerCase()}@example.test`;
       await addPerson(on.service, name, email);
@@ -271,7 +271,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('removing a linked sign-in does not protect a user from an earlier suspension or deletion', async () => {
+  it("a line that suspends a user is applied even if the user has removed a linked sign-in since the line's time", async () => {
     for (const [name, file] of Object.entries({ push: false, file: true })) {
       const row = ROWS['a link removed on the security page'] as Row;
       const { n, base, ...records } = await add(on, row);
@@ -283,7 +283,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('an earlier line does not add a manually added user again who was deleted since', async () => {
+  it('a pushed line from before the deletion of a manually added user does not add the user again', async () => {
     const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');
     const late = at(30, [line.account('H1', { email })]);
     await run(`accounts delete ${email} --yes`);
@@ -292,14 +292,14 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([line.account('H1', { email })])).to.deep.equal(['ok']);
   });
 
-  it('a line about another user who now has the address of a deleted user is applied', async () => {
+  it("a pushed line from before the deletion of a user is applied if it gives that user's address to another user", async () => {
     const { email } = await addPerson(on.service, 'Erik Erased', 'erik@example.test');
     expect(await results(at(60, [line.account('E2')]))).to.deep.equal(['ok']);
     await run(`accounts delete ${email} --yes`);
     expect(await results(at(30, [line.account('E2', { email })]))).to.deep.equal(['ok']);
   });
 
-  it('rights ended by the older move of their warehouse return only with a line that is newer than these rights', async () => {
+  it('if an older move of a warehouse ends rights, only a line that is newer than these rights grants them again', async () => {
     const { n, base } = await add(on);
     const to = line.organization(`O${n}-to`);
     const rights = line.rights(`A${n}`, `W${n}`, 'read');
@@ -311,7 +311,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([...member, ...again])).to.deep.equal(['ok', 'outdated', 'ok']);
   });
 
-  it('a right that a command set keeps its time after its warehouse moved and the former organization was deleted', async () => {
+  it("an earlier line changes no rights set by a command, even if the warehouse's former organization is deleted", async () => {
     const { n, command, account, organization, warehouse, email } = await add(on);
     const to = [line.organization(`O${n}-to`), line.membership(`A${n}`, `O${n}-to`)];
     expect(await results(at(600, to))).to.deep.equal(['ok', 'ok']);
@@ -422,7 +422,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('a line gives a user an external id even if the letter case of the address changed since', async () => {
+  it('an older line still gives a user an external id if only the letter case of the email address changed later', async () => {
     const { email } = await addPerson(on.service, 'Sven Spelling', 'sven@example.test');
     await run(`accounts update ${email} --new-email Sven@example.test`);
     expect(await results(at(30, [line.account('A-Sven', { email })]))).to.deep.equal(['ok']);

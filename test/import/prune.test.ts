@@ -82,7 +82,7 @@ onPostgres('operator import --prune', (open) => {
     ]);
   });
 
-  it('`--prune` keeps everything that was created manually, and everything that this depends on', async () => {
+  it('`--prune` keeps all records that were created manually, and all records on which manual records depend', async () => {
     const idOf = async (table: string, external: string) =>
       (await query<{ id: string }>(`SELECT id FROM ${table} WHERE external_id = '${external}'`))[0]?.id;
     const { id: hand } = await value('accounts add --email hand@example.test --name H --invite');

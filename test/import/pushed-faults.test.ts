@@ -61,7 +61,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     }
   });
 
-  it('a line waits for an unfinished change by another node, and is then compared with its result', async () => {
+  it('a pushed line waits until another node has changed the same record, and is then compared with the new state', async () => {
     const other = await start({ sharing: service });
     const known = [organization('O1'), account('A1'), membership('A1', 'O1')];
     const at = (seconds: number, one: Line): Line => ({ ...one, as_of: new Date(Date.now() - seconds * 1_000) });

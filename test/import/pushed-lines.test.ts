@@ -82,7 +82,7 @@ describe('pushed changes', () => {
     expect(answers[1]).to.include({ code: 'line_refused', message, remedy: 'Delete one of the two first.' });
   });
 
-  it('a pushed organization gets the policy of its line, otherwise the default policy of the settings', async () => {
+  it('an organization added by a push gets the client policy of its line, otherwise the default of the settings', async () => {
     const strict = await start({ settings: { senders: SENDERS, organizations: { clients: 'ask' } } });
     for (const [on, asks] of [[service(), [false, true]] as const, [strict, [true, true]] as const]) {
       await push(on, [organization('O1'), { ...organization('O2'), clients: 'ask' }]);
@@ -259,7 +259,7 @@ describe('pushed changes', () => {
     expect(await results(...gone)).to.deep.equal(Array(60).fill('ok'));
   });
 
-  it('the time of a removal is deleted after 30 days', async () => {
+  it('the time of an account deletion expires after 30 days', async () => {
     const deletion = ending(account('A1'), { deleted: true });
     await send(account('A1'), account('A2'), deletion);
     await service().clean();

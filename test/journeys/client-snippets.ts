@@ -78,7 +78,7 @@ function suite(runtimes: readonly Runtime[]): void {
         expect(body.active).to.equal(true);
       });
 
-      it('the example program fails without the secret and after every wrong answer', async function () {
+      it('the example program fails without the secret, with a wrong secret, and with the state of another request', async function () {
         const ready = await installed(this, runtime);
         const client = await addClient();
         const without = await start(ready, { ...client, secret: '' }, {});

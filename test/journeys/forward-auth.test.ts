@@ -84,7 +84,7 @@ describe('GET /oauth/verify', () => {
     expect((await verify(token, on.clients.resourceServer, more)).status).to.equal(200);
   });
 
-  it('a CORS preflight passes without a caller, is not cached, and must not carry a token', async () => {
+  it('a CORS preflight without a token is accepted and not cached; a preflight with an unknown token is refused', async () => {
     const more = { 'x-forwarded-method': 'OPTIONS', 'access-control-request-method': 'POST' };
     const { status, headers } = await verify(undefined, on.clients.resourceServer, more);
     expect([status, headers.get('x-gatehouse-sub')]).to.deep.equal([200, '']);
@@ -305,7 +305,7 @@ for (const proxy of PROXIES) {
       }
     });
 
-    it('a CORS preflight reaches the API without a caller, and no other request can pose as a preflight', async () => {
+    it('a CORS preflight reaches the API without the headers of a caller; no other request can pose as a preflight', async () => {
       const asked = {
         ...FORGED,
         origin: 'https://app.example',

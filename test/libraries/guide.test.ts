@@ -19,7 +19,7 @@ describe('the guide about libraries', () => {
     }
   });
 
-  it('the code that a row of the guide names is in the program that the slow test runs', () => {
+  it('all code that the guide names for a library is in the program with which the slow test tries this library', () => {
     const rows = guide.split('\n').filter((line) => line.startsWith('| '));
     for (const [extension, libraries] of [
       ['mjs', [...NODE_LIBRARIES, ...BROWSER_LIBRARIES]],

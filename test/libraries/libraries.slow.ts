@@ -64,7 +64,7 @@ function programFolder(documented: string, extension: string): string {
   return folder;
 }
 
-describe('the libraries of the guide on a server', () => {
+describe('the libraries of docs/libraries.md that run on a server', () => {
   const on = startSeeded({ clock: true });
   let apiUrl: string;
   before(async () => {

@@ -125,7 +125,7 @@ describe('a reload', () => {
     expect(next.changed).to.deep.equal(['tokens.machine_access_token']);
   });
 
-  it('a reload does not disturb a user during sign-in and approval, nor apply what needs a restart', async () => {
+  it('a reload neither interrupts a pending sign-in or approval nor applies settings that need a restart', async () => {
     const { confidential } = on.clients;
     const browser = createPerson(on.issuer);
     const url = authorizationUrl(on.issuer, confidential, { prompt: 'consent' });

@@ -224,7 +224,7 @@ describeOn([postgresServer, redisServer], 'a reload of several nodes', () => {
     expect(output).to.contain('has not answered');
   });
 
-  it('a node that starts during a reload answers the request', async () => {
+  it('a node that starts while a reload is requested carries out this reload, and answers the request', async () => {
     write('third', 19);
     const starting = node('third', first);
     // The node has read the former text.

@@ -69,7 +69,7 @@ function startApi(kind: string, { issuer, clients }: Seeded, port: number, chang
 }
 
 describeOn([python], 'an API in Python', () => {
-  describe('with the client for threads', () => {
+  describe("with the Python module's client for threads", () => {
     const on = startSeeded();
     const opened = createOpened();
     let api: Api;

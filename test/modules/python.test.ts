@@ -36,7 +36,7 @@ describe('the modules for Node and Python', () => {
 });
 
 describeOn([python], 'the Python module', () => {
-  it('the module follows the vectors of the wire contract and its own rules', () => {
+  it('the Python module passes its unit tests, which include the vectors of the wire contract', () => {
     const args = ['-m', 'unittest', 'discover', '-s', 'tests'];
     const run = spawnSync(required(python), args, { cwd: MODULE, env: environment });
     expect(run.status, `${run.stderr}`).to.equal(0);

@@ -43,7 +43,7 @@ describe('sessions end --all, on a running service', () => {
     await eventually(async () => expect(await isSignedIn(later)).to.equal(false));
   });
 
-  it('the row with the numbers that only increase can be neither deleted nor inserted twice', async () => {
+  it('the only row of lasting_numbers cannot be deleted, and no second row can be inserted', async () => {
     const { database } = on.service;
     for (const statement of [
       'DELETE FROM lasting_numbers',
@@ -54,7 +54,7 @@ describe('sessions end --all, on a running service', () => {
     }
   });
 
-  it('if these numbers are lost, no session is active, not even a new one, and no command claims to have ended any', async () => {
+  it('if lasting_numbers has no row, no session is active, not even a new one, and commands to end sessions fail', async () => {
     const { database } = on.service;
     const before = await begin();
     let remedy = '';

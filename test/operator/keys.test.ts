@@ -75,7 +75,7 @@ const file = fileWith(
 const command = `check-config ${file}`;
 
 describe('operator check-config', () => {
-  it('`check-config` reports all problems of file and environment together, like a command that needs the settings', async () => {
+  it('`check-config`, like other commands, reports all problems of the file and the environment together', async () => {
     const wrong = fileWith('tokens: { acess_token: 1h }\nlog: { level: loud }\n');
     const run = operatorWith({ DATABASE_URL: production.DATABASE_URL, GATEHOUSE_CONFIG: wrong });
     const { error } = await valueFrom(run, `check-config ${wrong}`, { exitCode: 3 });

@@ -28,7 +28,7 @@ describe('operator leaked', () => {
   };
   const addKey = (name: string) => apiKeyOf(on.service, on.seeded.person, name);
 
-  it('`leaked` finds values in any text on standard input, ends, mails and records them with the operator', async () => {
+  it('`leaked` finds and revokes values in any text on standard input, mails their owners, and records the operator', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const { value } = await addKey('In a log');
     const text = `GET /?token=${accessToken}&x=1\nkey: "${value}", again ${value}; gate_cs_short`;
@@ -73,7 +73,7 @@ describe('operator leaked', () => {
     expect(shown.why).to.include('found in public');
   });
 
-  it('a value can be an argument; text without values, unreadable files and missing keys are refused', async () => {
+  it('`leaked` accepts a value as an argument, and refuses text without values, unreadable files and missing keys', async () => {
     const { value } = await addKey('As an argument');
     const { output } = await run()(['leaked', value]);
     expect(output).to.include('As an argument');

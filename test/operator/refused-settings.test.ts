@@ -26,7 +26,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(error.problems[0].path).to.equal('log.levle');
   });
 
-  it('a command names the variables if only these are wrong, and the file too if both are', async () => {
+  it('a command names the variables if only these are wrong, and also the settings file if both are wrong', async () => {
     const GATEHOUSE_CONFIG = fileWith('{mail: {from: a@b.test}}', 'right.yaml');
     const wrong = { ...storesOf(on.service), GATEHOUSE_CONFIG, GATEHOUSE_ISSUER: 'http://auth.example.test' };
     const { exitCode, errors } = await withRefusedFile(wrong)(`revoke --account ${on.seeded.person.email} --yes`);
@@ -37,7 +37,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(both.errors).to.contain('GATEHOUSE_ISSUER').and.contain('log.levle').and.not.contain('default settings');
   });
 
-  it('without REDIS_URL, or with another settings file, no command reports a token as inactive', async () => {
+  it('a command without the REDIS_URL of the nodes never reports a token as inactive, whatever its settings file is', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const environment = { ...storesOf(on.service), ...keysOf(on.service) };
     const answersOn = async (redis: string, run = withRefusedFile(environment)) => {
@@ -69,7 +69,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(error.problems.map((one: { path: string }) => one.path)).to.deep.equal(['log.levle']);
   });
 
-  it('a command whose settings name no database exits like one without a deployment', async () => {
+  it('a command exits with code 2 if the settings name no database, and with code 3 if they are also wrong', async () => {
     const GATEHOUSE_CONFIG = fileWith('{storage: {data_directory: off}}', 'off.yaml');
     for (const words of ['accounts list', `accounts suspend ${on.seeded.person.email}`]) {
       const { error } = await valueFrom(operatorWith({ GATEHOUSE_CONFIG }), words, { exitCode: 2 });

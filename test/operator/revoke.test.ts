@@ -88,7 +88,7 @@ onPostgresAndRedis('operator revoke', (start) => {
     ]);
   });
 
-  it('`revoke --client` ends everything at once, and a second run after an interruption spares newer tokens', async () => {
+  it('`revoke --client` ends all tokens at once; a repeat after a failure spares tokens issued after the first run', async () => {
     const { confidential } = on.clients;
     const { accessToken, refreshToken } = await grace.tokens(confidential);
     const theirs = await oscar.tokens(confidential);
@@ -257,7 +257,7 @@ onPostgresAndRedis('operator revoke', (start) => {
 describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavailable', () => {
   const start = startsOn('postgres+redis');
 
-  it('without Redis, `revoke --account` and `--client` work, `--token` fails and records nothing, `show` answers the rest', async () => {
+  it('without Redis, `revoke --account` and `--client` work, `--token` fails unrecorded, and `show` answers partly', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });

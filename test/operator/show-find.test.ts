@@ -14,7 +14,7 @@ const LINK = `${'aB3'.repeat(14)}c`;
 const EMAIL = 'kim@example.com';
 const encoded = (text: string): string => Buffer.from(text).toString('base64');
 
-describe('the recognition of a value', () => {
+describe('the recognition of tokens, codes, secrets, API keys and client ids', () => {
   it('each kind of value that Gatehouse issues is recognized', () => {
     for (const [value, kind] of [
       [TOKEN, 'access_token'],

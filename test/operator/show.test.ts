@@ -175,7 +175,7 @@ onPostgresAndRedis('operator show', (start) => {
     await expectShown(second.refreshToken, { state: 'reused' });
   });
 
-  it('`show` shows when the operator ended everything of a client, even before all connections are marked', async () => {
+  it('`show` shows when the operator ended all access of a client, even before its connections are marked as ended', async () => {
     const client = await addTestClient(on.service, 'Ended Planner');
     const { accessToken } = await on.partner.tokens(client);
     await on.service.clients.revoke(client.id, (tx) =>
@@ -311,7 +311,7 @@ onPostgresAndRedis('operator show', (start) => {
     await expectShown(email, { kind: 'email', state: 'unknown' });
   });
 
-  it('`show` shows what belongs to a client, who can access an organization or warehouse, and when they were removed', async () => {
+  it('`show` shows a client, an organization with its members, a warehouse, and when an organization was deleted', async () => {
     const { warehouse } = on.seeded;
     const { id: organizationId, name } = on.seeded.organization;
     const home = await expectShown(organizationId, { kind: 'organization', state: 'active', name });
@@ -369,7 +369,7 @@ onPostgresAndRedis('operator show', (start) => {
     await expectShown(other.id, {}, 'with all others');
   });
 
-  it('the database index of ends contains every action that `show` looks for', async () => {
+  it('the index `activity_ends` contains exactly the actions that `show` looks for', async () => {
     const [index] = await on.service.database.query<{ text: string }>(
       "SELECT pg_get_indexdef('activity_ends'::regclass) AS text",
     );

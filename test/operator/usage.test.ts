@@ -142,7 +142,7 @@ describe('the operator command', () => {
   /** The names of all commands, without those that only group others. */
   const called = commandsOf(program).flatMap(([words, { commands }]) => (commands.length === 0 ? [words] : []));
 
-  it('exactly the listed commands only read, or only end access; all others print the deployment that they change', () => {
+  it('the commands that only read, and the commands that only end access, are exactly the listed commands', () => {
     const leaves = commandsOf(program).filter(([, { commands }]) => commands.length === 0);
     const namesOf = (is: typeof onlyReads) => leaves.flatMap(([words, command]) => (is(command) ? [words] : []));
     const listing = called.filter((words) => / (list|show)$/.test(words));

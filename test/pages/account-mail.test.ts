@@ -97,7 +97,7 @@ describe('mail about an account', () => {
     expect(connected()).to.have.length(3);
   });
 
-  it('mail announces a passkey that was refused as a copy, whichever browser used it', async () => {
+  it('a user gets mail about a passkey that was refused because it may be a copy, whichever browser used it', async () => {
     const carl = await addPerson(on.service, 'Carl', 'carl@example.test');
     const owner = await signedIn(on.service, carl);
     const { passkey } = await addPasskey(on.issuer, owner, { lie: { counter: 5 } });

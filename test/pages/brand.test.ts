@@ -192,7 +192,7 @@ describe('the brand of the operator', () => {
     await reloadWith({});
   });
 
-  it('pages and mail show the text in their language, or else in English, or else the only one', () =>
+  it("pages and mail show a text of the brand in the reader's language, else in English, else in its only language", () =>
     on.service.withSettings({ brand: IN_LANGUAGES }, async () => {
       const german = { 'accept-language': 'de' };
       const person = createPerson(on.issuer);

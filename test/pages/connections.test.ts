@@ -116,7 +116,7 @@ describe('the connections page', () => {
     expect(answer.searchParams.get('error')).to.equal('consent_required');
   });
 
-  it('apps that were not used for 90 days are proposed for ending, in a list without the others', async () => {
+  it('the page Connections proposes to end apps that were not used for 90 days, and can list only these apps', async () => {
     const { confidential, otherConfidential } = on.clients;
     await connect(confidential);
     await connect(otherConfidential);

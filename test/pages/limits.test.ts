@@ -100,7 +100,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(sent.filter(([name]) => name === 'place')).to.deep.equal([['place', on.seeded.warehouse.id]]);
   });
 
-  it('a form keeps places of the limit that the user cannot choose now, even if the limit has no other places', async () => {
+  it('a form keeps the places of a limit that the user cannot choose now, even if these are all places of the limit', async () => {
     const { elsewhere } = on.seeded;
     const browser = await joinElsewhere('Alba Alone');
     const { memberships, connections } = on.service;
@@ -180,7 +180,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(late.status).to.equal(422);
   });
 
-  it('the end of a connection after its end date is recorded in the activity of its user', async () => {
+  it('the activity of a user records that a connection ended because its end date had passed', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     on.clock.advance(2 * 86_400);
     await on.service.clean();
@@ -302,7 +302,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     await memberships.setRole(person, on.seeded.elsewhere.id, 'admin');
   });
 
-  it('a limit can list all places of a user with 200 organizations', async () => {
+  it('a connection can be limited to all organizations and warehouses of a user with 200 organizations', async () => {
     const { database, access } = on.service;
     const { accountId } = on.seeded.person;
     const added = await database.query<{ id: string }>(
@@ -373,7 +373,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     );
   });
 
-  it('if a chosen place has just been lost, the form shows the remaining places, and does not become unlimited', async () => {
+  it('if a user has just lost a chosen organization, the form keeps the other chosen places and the limit', async () => {
     await connect();
     const key = await apiKeyOf(on.service, person);
     for (const [path, more] of [
@@ -401,7 +401,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await keyNamed('Y')).to.deep.include({ places: [rigaId], isReadOnly: true });
   });
 
-  it('if a chosen place is lost while its form is checked, the limit is not stored as unlimited', async () => {
+  it('a limit to a warehouse is stored as chosen, even if the user loses the warehouse while the form is checked', async () => {
     const { accountId } = on.seeded.person;
     const { access, apiKeys, memberships } = on.service;
     const toRiga = { limit_places: 'chosen', place: rigaId };

@@ -8,7 +8,7 @@ import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PAGES = ['', '/oauth-clients', '/connections', '/api-keys', '/activity', '/organizations'];
 
-describe('the lists of a user', () => {
+describe('pages that list the clients, API keys, organizations and activity of a user', () => {
   const on = startSeeded();
   let many: SignedInPerson;
   let few: SignedInPerson;

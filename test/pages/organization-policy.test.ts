@@ -77,7 +77,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(waiting)).to.deep.equal([]);
   });
 
-  it('the navigation shows owners and admins, and no other member, how many apps wait for a decision', async () => {
+  it('in the navigation, only owners and admins see how many apps wait for a decision', async () => {
     const link = said('navigation.organizations');
     const shownTo = async (one: Member) => textOf((await one.get('/profile/activity')).html);
     const waiting = (count: number) => `${link} ${count} ${said('navigation.waiting')}`;
@@ -188,7 +188,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       await restoreName(second);
     });
 
-    it('signing in again keeps the search and the selection, except for a client that changed meanwhile', async () => {
+    it('signing in again keeps the search and the selected clients, except for a client that changed meanwhile', async () => {
       const { page, listed, hidden } = await open();
       const [first = '', second = '', third = ''] = listed;
       const searching = { ...ASK, approve: [first, second, third], search: 'yes', find: hidden.name };

@@ -139,7 +139,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(row).to.include('Rita Reader').and.include('Walt Writer').and.not.include('Otto Other');
   });
 
-  it('the page of an app shows its warehouses and rights, through which users, and the last use by each user', async () => {
+  it('the page of an app shows its warehouses and rights, the users who gave them, and the last use for each user', async () => {
     const { organization, warehouse } = on.seeded;
     const client = await addTestClient(on.service, 'Page App');
     const [reader, writer] = [
@@ -222,7 +222,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(textOf(shown[0] ?? '')).to.match(/Sam Suspended member suspended/);
   });
 
-  it('the list omits a client after the end date that its user set, even before a job ends the connection', async () => {
+  it('a warehouse’s page omits a client after the end date that its user set, even before a job ends the connection', async () => {
     const client = await addTestClient(on.service, 'App until yesterday');
     const una = await join('Una Until', 'member', ['read']);
     const token = await connect(una, client);
@@ -264,7 +264,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect((await owner.get(`${url()}warehouse=${rigaId}&warehouse=x&show[]=people`)).status).to.equal(200);
   });
 
-  it('the page needs as many queries for 60 users as for one, with or without a chosen warehouse', async () => {
+  it('the warehouses page needs as many queries for 60 users as for one user, with or without a chosen warehouse', async () => {
     const { elsewhere, organization } = on.seeded;
     await on.service.memberships.setRole(owner, elsewhere.id, 'owner');
     on.service.access.forget(owner.accountId);

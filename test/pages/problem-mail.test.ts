@@ -95,7 +95,7 @@ describe('mail about problems of a client', () => {
       .and.include(`${on.issuer}/profile/oauth-clients/${client.id}/problems`);
   });
 
-  it('another mail is sent only for an error that has no open problem yet', async () => {
+  it('the same error of a client is mailed again only after the problem about it has left the list of problems', async () => {
     const { owner, client } = await addOwned();
     await failAuthenticated(on.service, client);
     await settled();
@@ -109,7 +109,7 @@ describe('mail about problems of a client', () => {
     await eventually(() => expect(to(owner), 'it had left the list').to.have.length(2));
   });
 
-  it('requests that any stranger can send cause no mail, and do not use up the mail of the day', async () => {
+  it('requests that any stranger can send cause no mail, and do not count towards the limit of one mail a day', async () => {
     const { owner, client } = await addOwned();
     await useWrongSecret(on.service, client);
     await exchangeCode(on.issuer, { id: client.id, redirectUri: REDIRECT_URI }, NO_CODE);
@@ -128,7 +128,7 @@ describe('mail about problems of a client', () => {
     expect(to(owner)[0]?.text).to.not.include('parameter');
   });
 
-  it('a mail about authorization requests does not prevent the mail about authenticated requests', async () => {
+  it('a mail about authorization requests does not use up the limit of mails about authenticated requests', async () => {
     const { owner, client } = await addOwned();
     const evil = 'evil.example';
     for (const changes of [{ scope: evil }, { response_type: 'token' }, { state: undefined }]) {

@@ -57,7 +57,7 @@ describe('the letter tile of an app', () => {
     }
   });
 
-  describe('the tile on the pages', () => {
+  describe('the tile of an app on the pages', () => {
     const on = startSeeded();
     let owner: ClientOwner & SeededPerson;
 

@@ -277,7 +277,7 @@ describe('client authentication', () => {
     expect(on.service.logLines.join()).not.to.include('sssss');
   });
 
-  it('a refusal of a repeated parameter names neither a token that was sent as its name, nor a long name in full', async () => {
+  it('the refusal of a repeated parameter contains no token that was sent as parameter name, and shortens long names', async () => {
     for (const name of [`gate_rt_${'t'.repeat(70)}`, 'n'.repeat(5_000)]) {
       const { status, body } = await ask(new URL('/oauth/token', on.issuer), {
         method: 'POST',

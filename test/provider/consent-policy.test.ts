@@ -106,7 +106,7 @@ describe('consent policy', () => {
       }
     });
 
-    it('a node that does not know the new owner asks again, and an approval on its outdated page is not remembered', async () => {
+    it('a node that does not know a client’s new owner asks for consent again, and does not remember the approval', async () => {
       const client = await connectedClient();
       const before = await on.service.clients.find(client.id);
       const transfer = 'UPDATE clients SET owner_account_id = $2, owned_since = now() WHERE id = $1';
@@ -139,7 +139,7 @@ describe('consent policy', () => {
       expect(refused).to.include({ code: 'always_ask_unused' });
     });
 
-    it('a node that does not know yet that a client always asks issues no code without a page', async () => {
+    it('a node issues no code without a consent page, even if it has not learned yet that the client must always ask', async () => {
       const client = await connectedClient();
       const before = await on.service.clients.find(client.id);
       await changeUnheard(on.service.database, 'UPDATE clients SET always_asks = true WHERE id = $1', [client.id]);

@@ -137,7 +137,7 @@ describe('calls from web pages', () => {
     expectUnreadable(answer, 'deleted');
   });
 
-  it('only a page of a public client may exchange a code, and only from its own origin', async () => {
+  it("a web page can exchange a code only for a public client, and only from the client's own origin", async () => {
     const { verifier, parameters } = pkce();
     const { public: publicClient, confidential, native, machine } = on.clients;
     const code = await on.partner.code(publicClient, parameters);

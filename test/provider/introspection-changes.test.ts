@@ -297,7 +297,7 @@ describe('a stream of changes', () => {
     await eventually(() => expect(stream.destroyed).to.equal(true));
   });
 
-  it('if its node receives no changes, the stream ends, and no new stream can be opened', async () => {
+  it('a stream ends when its node receives no changes, and the node opens no new stream', async () => {
     const stream = open();
     isLive = false;
     announce('everything', '');
@@ -343,7 +343,7 @@ describe('a stream of changes', () => {
       expect(beginningOf(open(positionAt(1_030)))).to.equal(REPEATED);
     });
 
-    it('nothing is repeated for a position after which changes may already be forgotten', async () => {
+    it('a stream repeats no changes if the node may have forgotten changes since the requested position', async () => {
       // This node knows the changes since 1,000 seconds.
       expect(beginningOf(open(positionAt(1_001)))).to.equal(FIRST);
       changeAt(1_075, 'acc_c');
@@ -355,7 +355,7 @@ describe('a stream of changes', () => {
       expect(beginningOf(open(positionAt(1_082.001)))).to.equal(REPEATED);
     });
 
-    it('nothing is repeated for a position of another database server, or for an invalid one', () => {
+    it('a stream repeats no changes if the requested position is invalid or of another database server', () => {
       const [early, late] = [positionAt(1_012), positionAt(1_023)];
       server = 2;
       for (const text of [early, late, positionAt(1_012), '1-', '-1', '1-A', `1-${'z'.repeat(13)}`]) {
@@ -363,7 +363,7 @@ describe('a stream of changes', () => {
       }
     });
 
-    it('nothing is repeated for a position from before this node may have missed changes', () => {
+    it('a stream repeats no changes if the node may have missed changes since the requested position', () => {
       announce('everything', '');
       time = 1_025;
       expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
@@ -376,7 +376,7 @@ describe('a stream of changes', () => {
       expect(beginningOf(open(positionAt(1_042)))).to.equal(REPEATED);
     });
 
-    it('nothing is repeated for a position from before the clock of the database was set back', () => {
+    it('a stream repeats no changes if the database clock was set back after the requested position', () => {
       changeAt(1_015, 'acc_later');
       expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
       changeAt(1_021, 'acc_c');

@@ -71,7 +71,7 @@ describe('introspection', () => {
     });
   });
 
-  it('openid-client connects with PKCE alone and with a Basic secret, as a machine, and reads introspection', async () => {
+  it('openid-client connects with PKCE alone, with a Basic secret, or as a machine client, and introspects tokens', async () => {
     const { confidential, public: publicClient, machine, resourceServer } = on.clients;
     const discover = ({ id }: TestClient, authentication: library.ClientAuth) =>
       library.discovery(new URL(on.issuer), id, {}, authentication, {

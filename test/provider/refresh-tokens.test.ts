@@ -83,7 +83,7 @@ onPostgresAndRedis('refresh tokens', (start) => {
     expect((await next(refreshToken)).refreshToken).to.equal(lost.refreshToken);
   });
 
-  it('a refresh that is repeated after its successor was refreshed always ends the authorization', async () => {
+  it('using a refresh token whose successor has already been used always ends the authorization', async () => {
     const first = await authorize();
     const second = await next(first.refreshToken);
     const third = await next(second.refreshToken);

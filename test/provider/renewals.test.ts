@@ -111,7 +111,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await Promise.all(answers.map(isActive))).to.deep.equal(answers.map(() => true));
   });
 
-  it('a node that missed the renewal neither refreshes the tokens of the partner nor ends them', async () => {
+  it('a node that missed the renewal of a client refuses to refresh the client’s tokens, but does not end them', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const mine = await on.partner.tokens(client);
     const step = { attempt: 'another node', refreshSeconds: DAY, retryWindowSeconds: 60, clientGeneration: 1 };

@@ -50,7 +50,7 @@ describe('authorizations without a click', () => {
     await browser.authorize(authorizationUrl(on.issuer, later), person);
     await eventually(() => expect(mail.received.some(({ raw }) => raw.includes(`Later ${count}`))).to.equal(true));
   }
-  it('an authorization without a click is recorded once a day with client, browser and network; an approval is not', async () => {
+  it('an authorization without a click is recorded once a day, with its client and network; others are not recorded', async () => {
     expect(await entries()).to.have.length(0);
     for (const parameters of [{}, { prompt: 'none' }])
       expect(await outcomeOf(browser, request(parameters))).to.equal('code');

@@ -66,7 +66,7 @@ async function expectAccepted(
   await granted(refresh(issuer, clients.confidential, values.refreshToken));
 }
 
-describe('the checksum of values', () => {
+describe('the checksum in tokens, codes, secrets and API keys', () => {
   it('the service and the resource-server module compute the checksum of the documented example', () => {
     const example = `gate_key_${'0123456789'.repeat(4)}abc`;
     expect(withChecksum(example)).to.equal(`${example}AUwE0T`);
@@ -102,7 +102,7 @@ describe('the checksum of values', () => {
 onPostgresAndRedis('issued values', (start) => {
   const on = startSeeded({ on: start });
 
-  it('every kind of value has a checksum and is accepted', async () => {
+  it('each kind of issued value has a checksum and can be used', async () => {
     const issued = await issueAll(on, on.service);
     for (const [kind, value] of Object.entries(issued.values)) {
       expect(hasChecksum(value), `${kind} ${value}`).to.equal(true);

@@ -85,7 +85,7 @@ onPostgresAndRedis('the answers of the wire contract', (start) => {
     'an API that is registered as a machine client': async () => ask(await machineToken(), on.clients.machine),
   };
 
-  it('these tests have a request for exactly the vectors that are marked as sent by the service', () => {
+  it('these tests have a request for every vector that is marked as sent by the service, and for no other vector', () => {
     const titles = ANSWERS.filter((vector) => vector.sent_by_service).map(({ title }) => title);
     expect(Object.keys(REQUESTS).sort()).to.deep.equal(titles.sort());
   });
@@ -105,8 +105,8 @@ onPostgresAndRedis('the answers of the wire contract', (start) => {
   }
 });
 
-describe('the lines of the wire contract', () => {
-  it('the service sends exactly the lines in the vector with each kind of line', async () => {
+describe('the lines of the change stream in the wire contract', () => {
+  it('the service sends exactly the lines of the vector that contains every kind of line', async () => {
     let announce: Parameters<ChangeFeed['onChange']>[0] = () => {};
     const streams = createChangeStreams({
       ...({ isLive: true } as ChangeFeed),

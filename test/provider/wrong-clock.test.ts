@@ -145,7 +145,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     expect(refused.body.expires_in).to.equal(undefined);
   });
 
-  it('a connection that was started with a clock ahead is never recorded as ended before its start', async () => {
+  it('a connection whose recorded start is in the future is never recorded as ended before this start', async () => {
     const { node, partner } = await startAhead(120);
     const { accountId } = on.seeded.person;
     await partner.tokens(on.clients.confidential);

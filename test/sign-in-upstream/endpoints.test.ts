@@ -88,7 +88,7 @@ describe('endpoints of Google and Microsoft', () => {
   const MICROSOFT = ['login.microsoftonline.com', 'graph.microsoft.com'];
   const unknown = (issuer: string, hosts: readonly string[]) => unknownHosts(hosts, { issuer, endpointHosts: [] });
 
-  it('the other hosts of Google and Microsoft are allowed, so that an upgrade does not break sign-ins', () => {
+  it('known endpoint hosts of Google and Microsoft are allowed, so that an upgrade does not break sign-ins', () => {
     expect(unknown('https://accounts.google.com', GOOGLE)).to.deep.equal([]);
     expect(unknown('https://login.microsoftonline.com/tenant/v2.0', MICROSOFT)).to.deep.equal([]);
     const other = unknown('https://id.example.com', GOOGLE.concat(MICROSOFT));

@@ -92,7 +92,7 @@ describe('if a password is not enough', () => {
       expect((await member.get(STRONG_SIGN_IN)).location?.pathname).to.equal('/profile');
     });
 
-    it('a password that no longer suffices is refused with the name of the passkey; a wrong password reveals nothing', async () => {
+    it('if a right password no longer suffices, the refusal names the passkey; a wrong password reveals nothing', async () => {
       const passkey = await givePasskey();
       await afterGrace();
       const stranger = browser();
@@ -111,7 +111,7 @@ describe('if a password is not enough', () => {
       expect((await again.get('/profile')).html).not.to.include(STRONG_SIGN_IN);
     });
 
-    it('after the grace period a password cannot confirm an action, even if it is sent without being requested', async () => {
+    it('after the grace period a password cannot confirm an action, even if it is sent with the form for a passkey', async () => {
       const passkey = await givePasskey();
       await afterGrace();
       const after = browser();
@@ -225,7 +225,7 @@ describe('if a password is not enough', () => {
       expect(await on.service.identities.listOf(member.accountId)).to.have.length(1);
     });
 
-    it('a mailed link does not remove a passkey of a user who needs only a password, and says where to remove it', async () => {
+    it('a user who needs only a password keeps the passkey after using a mailed link, and reads where to remove it', async () => {
       const member = await addPerson(on.service, 'Mo');
       await givePasskey(member);
       const [{ id = '' } = {}] = await passkeysOf(member);
@@ -268,7 +268,7 @@ describe('if a password is not enough', () => {
 
     const ask = (more = {}) => authorizationUrl(on.service.issuer, client, more);
 
-    it('after the grace period, nothing that a password session started gives it a code, page or language', async () => {
+    it('after the grace period a password session gets no code and no form result, and cannot change the language', async () => {
       const { issuer, settings } = on.service;
       const open = (more: object) => person.open(ask(more));
       const consent = await open({ prompt: 'consent' });

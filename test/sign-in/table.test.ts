@@ -13,7 +13,7 @@ function titleOf({ rule, held, required, from, events }: Row): string {
   return `rule ${rule}, ${RULES[rule]}: strong ${required}${has}${began}: ${events.join(', then ')}`;
 }
 
-describe('the table of sign-in', () => {
+describe('the sign-in rules in test/sign-in/table.ts', () => {
   const { check, copyAfter, addAtOnce } = driver(startsOn());
   for (const row of ROWS) {
     it(titleOf(row), () => check(row));
@@ -41,7 +41,7 @@ describe('the proofs of a sign-in that a session stores', () => {
   const stored = { accountId: 'acc_1', loginTs: 1, acr: '0', uid: 'uid', jti: 'cookie' };
   const proof = { by: 'provider', at: 1, issuer: 'https://a.example', acr: undefined, amr: ['otp'] };
 
-  it('readable proofs are returned as they were stored', () => {
+  it('valid proofs of authentication in a stored session are returned unchanged', () => {
     const amr = [{ by: 'password', at: 1 }, { by: 'link', at: 2 }, proof].map((one) => JSON.stringify(one));
     expect(sessionFrom({ ...stored, amr })?.proofs).to.deep.equal([
       { by: 'password', at: 1 },

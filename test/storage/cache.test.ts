@@ -116,7 +116,7 @@ describe('cache of people, clients and keys', () => {
     expect(await get('org_a org_c', 'asked again')).to.equal('asked again');
   });
 
-  it('changes of more names than a cache tracks remove every value', async () => {
+  it('a cache drops all its values if more names change than it tracks', async () => {
     await get('key', 'org_a');
     for (let index = 0; index <= 10_000; index += 1) announce('organizations', `org_${index}`);
     expect(await get('key', 'asked again')).to.equal('asked again');

@@ -121,7 +121,7 @@ describe('a first start that was killed while it created the database', () => {
     expect(open).to.deep.equal([]);
   });
 
-  it('a cursor of the security log is refused by another new database that has the same rows', async () => {
+  it('a cursor of a security log is refused by a new database to which the rows of this log were copied', async () => {
     await migrate(owner);
     const one = await openIn(await freshDataDirectory());
     const { next: cursor } = await createAuditTrail({ database: one }).page('start', 1);

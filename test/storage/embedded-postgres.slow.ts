@@ -33,7 +33,7 @@ describe('embedded PostgreSQL, whose socket or lock file is removed while it run
     return other.outcome;
   };
 
-  it('a second process without access to the sockets is refused the database until its owner is killed', async () => {
+  it('if the sockets of a database are gone, no second process can open it until the first process is killed', async () => {
     await owner.query(insert('of the owner'));
     await removeWhere((name) => name.startsWith('.'));
     for (const sharing of ['own', 'share'] as const) {
@@ -58,7 +58,7 @@ describe('embedded PostgreSQL, whose socket or lock file is removed while it run
 const MAX_MEMORY_MIB = 300;
 
 describe('memory of the embedded database', () => {
-  it('a start with a thousand statements needs less than 300 MiB', async () => {
+  it('starting the database and planning a thousand SQL statements needs less than 300 MiB of memory', async () => {
     const owner = await startOtherProcess(await freshDataDirectory(), 'own');
     // EXECUTE plans each statement again, so PostgreSQL's largest functions run often.
     const statement = `DO $$ BEGIN FOR i IN 1..1000 LOOP

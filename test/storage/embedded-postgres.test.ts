@@ -103,7 +103,7 @@ describe('a data directory of the embedded database that several processes use',
 });
 
 describe('an embedded database process that is stopped during a transaction', () => {
-  it('a process that is stopped inside a transaction loses it, blocks no other, and gets an error with this cause', async () => {
+  it('a process that is stopped in a transaction loses it and blocks no other process; its error names the cause', async () => {
     const dataDirectory = await freshDataDirectory();
     const owner = await openPatiently({ dataDirectory, sharing: 'own', maxIdleMs: 100 });
     const guest = await openPatiently({ dataDirectory, sharing: 'share' });
@@ -130,7 +130,7 @@ describe('an embedded database process that is stopped during a transaction', ()
 });
 
 describe('embedded PostgreSQL', () => {
-  it('a command whose database other processes share closes it only after they have disconnected, and leaves only its own files', async () => {
+  it('a shared database is closed only after all other processes have disconnected, and no socket is left behind', async () => {
     const directory = await freshDataDirectory();
     const first = await openDatabase({ dataDirectory: directory, sharing: 'share' });
     const second = await startOtherProcess(directory, 'share');

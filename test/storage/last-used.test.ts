@@ -93,7 +93,7 @@ describe('last-used times', () => {
     expect(written.map((uses) => uses.length)).to.deep.equal([500, 500, 200]);
   });
 
-  it('many uses of one kind do not displace a use of another kind', async () => {
+  it('many uses of other items do not displace the last use of a key', async () => {
     for (let index = 0; index < 100_100; index += 1) lastUsed.record('other', `id-${index}`);
     lastUsed.record('key', 'a');
     await lastUsed.flush();
@@ -112,7 +112,7 @@ describe('last-used times', () => {
     expect(writes).to.have.length(2);
   });
 
-  it('after the clock was set back, uses are written again', async () => {
+  it('last-used times are still written after the clock was set back', async () => {
     lastUsed.record('key', 'a');
     await lastUsed.flush();
     time.advance(-60 * MINUTE);
@@ -160,7 +160,7 @@ describe('last-used times', () => {
     expect(written[1]).to.deep.equal([{ id: 'a', at: latest }]);
   });
 
-  it('if an id is used while an earlier use is being written, the later use is written on close', async () => {
+  it('if an item is used again during the write of its last-used time, the later time is written on close', async () => {
     lastUsed.record('key', 'a');
     duringWrite = () => {
       duringWrite = () => {};

@@ -81,7 +81,7 @@ describeOn([postgresServer, redisServer, openssl], 'a Redis with TLS and restric
     expect(warningsOf(on)).to.deep.equal([]);
   });
 
-  it('the rights suffice for rate limits', async () => {
+  it('the restricted rights in Redis suffice for rate limits', async () => {
     const client = createRedis(redisUrl, { timeoutFactor: TIMEOUT_FACTOR });
     await client.connect();
     try {

@@ -92,7 +92,7 @@ forEachDatabase('migrations', (open) => {
   });
 });
 
-describe('the file of the schema', () => {
+describe('the SQL file of the database schema', () => {
   it('a comment before each table of the schema says what a row is', () => {
     const text = readFileSync(path.join(MIGRATIONS, `${NAMES[0]}.sql`), 'utf8');
     const tables = [...text.matchAll(/^create table (\w+)/gm)].map(([, name]) => name);
@@ -241,7 +241,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     }
   });
 
-  it('a waiting migration looks up what blocks it again only after its previous look-up was answered', async () => {
+  it('a waiting migration never runs two queries for its blockers at the same time', async () => {
     const database = await openEmpty();
     await migrate(database);
     const blocker = new pg.Client(database.connection);

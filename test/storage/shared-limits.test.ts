@@ -102,7 +102,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect(await limit.count('a')).to.equal(undefined);
     });
 
-    it('the time window of a limit begins with the first attempt, does not grow with later ones, and then restarts', async () => {
+    it('the count of a limit expires a fixed time after the first attempt, however many attempts follow', async () => {
       const limit = limitOf(one, 1);
       const left = windowOf(WINDOW);
       for (let times = 0; times < 5; times += 1) await limit.count('a');

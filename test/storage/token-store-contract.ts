@@ -226,7 +226,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(newId())).to.equal(undefined);
   });
 
-  it('one attempt can use a code and repeat this use; any other attempt is a replay', async () => {
+  it('the attempt that exchanged a code can repeat the exchange; any other attempt is a replay', async () => {
     const id = await begin();
     expect(await exchange(id, 'mine')).to.equal('issued');
     expect(await exchange(id, 'mine', otherNode), 'repeated by the same attempt').to.equal('issued');
@@ -346,7 +346,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.include({ rotation: 2 });
   });
 
-  it('with a retry window of 0, a refresh repeated by the same attempt is not a replay, and the next refresh works', async () => {
+  it('with a retry window of 0, repeating the store call of a refresh is not a replay, and the next refresh works', async () => {
     const id = await beginExchanged();
     const strict = { retryWindowSeconds: 0 };
     expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');
@@ -378,7 +378,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await rotate(id, 6)).to.equal('replayed');
   });
 
-  it('a refresh token is accepted if the store has lost the exchange, even after the lifetime of the code', async () => {
+  it('a refresh token is accepted if the store has lost the exchange of its code, even after the code has expired', async () => {
     const id = await begin();
     time.advance(CODE + SLACK);
     expect(await rotate(id, 0)).to.equal('issued');

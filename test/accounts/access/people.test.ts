@@ -129,7 +129,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
     });
   }
 
-  it('a cached user is unchanged after a thousand others were read, when the cache holds only the packed bytes', async () => {
+  it('a cached user has the same values after the cache has packed the user into bytes', async () => {
     const { id, nord, hall } = await addPlace();
     const { database } = elsewhere;
     await database.query(

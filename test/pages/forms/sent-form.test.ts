@@ -135,7 +135,7 @@ describe('forms that create a client or an API key', () => {
     });
   }
 
-  describe('the rules for all of these forms', () => {
+  describe('the rules for every form that creates a client or an API key', () => {
     const [one] = FORMS;
     const { path, fields } = one;
     before(signInBoth);
@@ -151,7 +151,7 @@ describe('forms that create a client or an API key', () => {
       await expectRecorded(one, 1);
     });
 
-    it('a form with other values, or a newly loaded one, creates another entry', async () => {
+    it('a form that is submitted with other values, or after a reload, creates a second entry', async () => {
       const form = await person.get(path);
       await person.submit(form, fields);
       await person.submit(form, { ...fields, name: 'Another' });

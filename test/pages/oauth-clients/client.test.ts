@@ -172,7 +172,7 @@ describe('the page of an OAuth client', () => {
     expect((await stored())?.secrets).to.have.length(1);
   });
 
-  it('the page shows the last use of each secret, and calls it safe to remove after an unused day', async () => {
+  it('a client’s page shows each secret’s last use, and calls an old secret safe to remove after a day without use', async () => {
     const second = { ...client, secret: await rotate() };
     const rows = async () =>
       textOf(await section('secrets'))

@@ -125,7 +125,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     await expectCounts(0, 2);
   });
 
-  it('a problem with another cause stays open for 7 days', async () => {
+  it('a problem that no new secret can solve stays open for 7 days', async () => {
     await exchangeCode(on.issuer, client, NO_CODE, { scope: 'openid' });
     on.clock.advance(3_600);
     await exchangeCode(on.issuer, client, NO_CODE);

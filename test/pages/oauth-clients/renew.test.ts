@@ -23,7 +23,7 @@ describe('renewing an OAuth client on its page', () => {
     path = `${LIST}/${client.id}`;
   });
 
-  it('renewing a client requires its typed name, and shows one new secret; its users see the renewal, but not by whom', async () => {
+  it('renewing a client requires typing its name and shows one new secret; users see the renewal, but not who did it', async () => {
     const tokens = await partnerTokens(on.issuer, { ...on.seeded, person: on.seeded.other }).tokens(client);
     const { html } = await owner.get(`${path}/secrets`);
     expect(html).to.include(`href="${path}/renew"`);
@@ -106,7 +106,7 @@ describe('renewing an OAuth client on its page', () => {
 describeOn([postgresServer], 'renewing an OAuth client on its page, with all tokens in PostgreSQL', () => {
   const on = startSeeded({ on: 'postgres' });
 
-  it('if the new secret cannot be stored for its page, the client is not renewed', async () => {
+  it('a client is not renewed if its new secret cannot be stored for the page that shows the secret', async () => {
     const owner = await signInOwner(on.service, on.seeded.person);
     const own = await owner.createClient('Unkept Sync');
     const { database } = on.service;

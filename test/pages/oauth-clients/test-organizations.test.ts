@@ -48,7 +48,7 @@ onPostgresAndRedis('the test organizations', (start) => {
   const asViewer = () => [[on.seeded.organization.id, 'viewer', [{ ...named(on.seeded.warehouse), rights: ['read'] }]]];
   const named = ({ id, name }: { id: string; name: string }) => ({ id, name });
 
-  it('the owner of a new client joins a test organization, and the first answer of the API contains stock', async () => {
+  it('the owner of a new client can join a test organization, and the first call of the API then returns its stock', async () => {
     const { person, owner, client, connect, change } = await newOwner();
     const page = await owner.get(connect);
     expect(textOf(page.html)).to.include('Northern Logistics').and.not.include('viewer Leave');

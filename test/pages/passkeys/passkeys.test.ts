@@ -213,7 +213,7 @@ describe('passkeys in addition to a provider, without passwords', () => {
     return person;
   }
 
-  it('users of a sign-in provider can add passkeys, which the browser is offered next time', async () => {
+  it('users of a sign-in provider can add a passkey, which the sign-in page then offers in this browser', async () => {
     const person = await signInAtProvider();
     // The provider does not say when the user authenticated, so a confirmation is required.
     const confirm = await person.submit(await person.get(NEW), { sign_in_with: 'platform' });

@@ -40,7 +40,7 @@ describe('the sign-in page', () => {
     expect(again.location?.href).to.equal(`${on.issuer}/profile/security`);
   });
 
-  it('after the sign-in any other target is replaced by the profile, because an open redirect helps phishing', async () => {
+  it('a sign-in with an invalid `return_to` redirects to the profile, so that phishing finds no open redirect', async () => {
     const { email, password } = on.seeded.person;
     const signedIn = createPerson(on.issuer);
     await signedIn.signIn(on.seeded.person);
