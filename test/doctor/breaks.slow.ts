@@ -3,11 +3,10 @@
  * password.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
+import { listen } from '../../modules/node/test/stand-in.ts';
 import packageFile from '../../package.json' with { type: 'json' };
 import { fileWith } from '../config/configuration.ts';
 import { eventually } from '../support/eventually.ts';
@@ -99,10 +98,8 @@ async function answering(
   headers: Readonly<Record<string, string>> = {},
   body = '',
 ): Promise<Environment> {
-  const other = createServer((_request, response) => void response.writeHead(status, headers).end(body));
-  await new Promise<void>((resolve) => other.listen(0, 'localhost', resolve));
-  await opened.add(Promise.resolve(other), async (one) => void one.close());
-  return { ...(await migrated()), GATEHOUSE_ISSUER: `http://localhost:${(other.address() as AddressInfo).port}` };
+  const { origin } = await listen((_request, response) => void response.writeHead(status, headers).end(body));
+  return { ...(await migrated()), GATEHOUSE_ISSUER: origin };
 }
 
 const file = (text: string): Environment => ({ GATEHOUSE_CONFIG: fileWith(text, 'break.yaml') });

@@ -68,6 +68,16 @@ function startApi(kind: string, { issuer, clients }: Seeded, port: number, chang
   };
 }
 
+/** @returns a token whose caller the API has cached */
+async function rememberedToken(api: Api, { partner, clients }: Seeded): Promise<string> {
+  const { accessToken } = await partner.tokens(clients.confidential);
+  await eventually(async () => {
+    await api.call(accessToken);
+    expect(await api.call(accessToken)).to.include({ decided_by: 'memory' });
+  });
+  return accessToken;
+}
+
 describeOn([python], 'an API in Python', () => {
   describe("with the Python module's client for threads", () => {
     const on = startSeeded();
@@ -85,14 +95,6 @@ describeOn([python], 'an API in Python', () => {
     const openApi = (changes = {}): Promise<Api> =>
       opened.add(Promise.resolve(startApi('sync', on, proxy.port, changes)), ({ end }) => end());
     const tokenOfPerson = async (): Promise<string> => (await on.partner.tokens(on.clients.confidential)).accessToken;
-    async function rememberedToken(): Promise<string> {
-      const token = await tokenOfPerson();
-      await eventually(async () => {
-        await api.call(token);
-        expect(await api.call(token)).to.include({ decided_by: 'memory' });
-      });
-      return token;
-    }
 
     it('the API identifies a person by a token of a client and by an API key, and identifies a machine client', async () => {
       const { accountId: account_id, email: username } = on.seeded.person;
@@ -113,7 +115,7 @@ describeOn([python], 'an API in Python', () => {
     });
 
     it('when a token is revoked, the signal of its caller aborts at once, and later requests get 401', async () => {
-      const token = await rememberedToken();
+      const token = await rememberedToken(api, on);
       expect(await api.hasEnded()).to.equal(false);
       const ended = api.wait();
       expect((await revokeCurrent(on.issuer, token)).status).to.equal(204);
@@ -125,7 +127,7 @@ describeOn([python], 'an API in Python', () => {
 
     it('no cached answer is used while the service is silent or unreachable, and calls get 503 until it answers', async () => {
       api = await openApi({ timeout_seconds: 1 });
-      const token = await rememberedToken();
+      const token = await rememberedToken(api, on);
       proxy.silence();
       proxy.leadTo(await freePort());
       expect((await api.wait()).ended).to.equal(true);
@@ -157,11 +159,7 @@ describeOn([python], 'an API in Python', () => {
       const [leaving, other] = [await node(), await node()];
       const proxy = await opened.add(startTcpProxy(leaving.settings.server.port), ({ close }) => close());
       const api = await opened.add(Promise.resolve(startApi('async', on, proxy.port)), ({ end }) => end());
-      const { accessToken } = await on.partner.tokens(on.clients.confidential);
-      await eventually(async () => {
-        await api.call(accessToken);
-        expect(await api.call(accessToken)).to.include({ decided_by: 'memory' });
-      });
+      const accessToken = await rememberedToken(api, on);
       proxy.leadTo(other.settings.server.port);
       let hasLeft = false;
       const left = leaving.leave().then(() => {
