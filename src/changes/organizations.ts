@@ -288,7 +288,6 @@ export function endedPlacesCleaning({ database, engine }: { database: Database; 
       );
       if (ended.length < PLACES_AT_ONCE) failed[kind].clear();
       for (const { id } of ended) {
-        if (removed >= limit || performance.now() >= until) break;
         try {
           removed += await removeSteps(engine, kind, id, { limit: limit - removed, until });
         } catch (error) {
