@@ -171,7 +171,7 @@ function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[
   if (batch.length > 0) yield batch;
 }
 
-/** Returns the names of the record. If two names in a batch mean one record, `write` refuses the batch. */
+/** Returns the names of the record. If two names in a batch mean one record, `write` asks for parts of the batch. */
 function ownNames(line: PushedLine): string[] {
   if (line.type === 'membership' || line.type === 'warehouse_rights') {
     const { account, account_id, account_email } = line;

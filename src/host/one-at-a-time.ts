@@ -39,7 +39,7 @@ export function oneAtATime(handler: RequestListener) {
     /**
      * Calls `work`, which answers invalid input and ends the connection. If an earlier answer is unfinished, ends the
      * connection after that answer, because the client would take the text of `work` as a part of it. If the input
-     * belongs to a request whose answer has begun, ends the connection without a second answer.
+     * belongs to a request whose answer has begun, ends the connection without calling `work`.
      */
     afterAnswers(socket: Socket, work: () => void): void {
       const answer = answers.get(socket);

@@ -91,5 +91,5 @@ export const numbersLost = (): Refusal =>
   new Refusal(
     'numbers_lost',
     'The table lasting_numbers has lost its row, which records what has ended.',
-    `Run \`${LOST_NUMBERS}\` in the database, then run this command again.`,
+    `Run \`${LOST_NUMBERS}\` in the database, then try again.`,
   );

@@ -26,7 +26,7 @@ interface MailSettings {
   readonly from: string;
 }
 
-/** @param smtpUrl `smtp://` uses TLS if the server supports TLS, and requires TLS if a password leaves the machine */
+/** @param smtpUrl `smtps://`, or `smtp://`: TLS if the server has it, and always if a password leaves the machine */
 export function createSendMail({ smtpUrl, from }: MailSettings, brand: MailBrand): SendMail {
   // Parse the URL here, so that an invalid one is refused together with the settings.
   const url = new URL(smtpUrl);

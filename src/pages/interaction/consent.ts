@@ -148,7 +148,8 @@ export function createConsentSteps(parts: {
         ctx.status = 422;
         return this.show(ctx, interaction, chosen);
       }
-      const approved = chosen ? { ...page, chosenLimit: limitJson(chosen) } : page;
+      const kept = chosen ?? shown;
+      const approved = kept ? { ...page, chosenLimit: limitJson(kept) } : page;
       return seeOther(ctx, await interactions.approve(ctx, approved));
     },
   };

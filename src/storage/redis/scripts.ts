@@ -15,10 +15,10 @@ const REPLACE = `
 `;
 
 /**
- * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>! <approved at>!<client
- * generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means never. A later version may add values
- * before the colon, each with a `!` in front of it. They are read into `more`, and are kept. ARGV[1] is always the
- * milliseconds to add to the clock of Redis; only tests add any.
+ * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
+ * <approved at>!<client generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means never. A later
+ * version may add values before the colon, each with a `!` in front of it. They are read into `more`, and are kept.
+ * ARGV[1] is always the milliseconds to add to the clock of Redis; only tests add any.
  */
 const AUTHORIZATION = `
   local time = redis.call('TIME')
