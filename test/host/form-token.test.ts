@@ -55,7 +55,7 @@ describe('form tokens', () => {
     }
   });
 
-  it('every form of the profile redirects a signed-out user to the sign-in, and back afterwards', async () => {
+  it('every form of the profile redirects a signed-out user to the sign-in, with the address of the form', async () => {
     const stranger = createPerson(on.issuer);
     const form_token = fieldOf(await stranger.get('/login'), 'form_token');
     for (const path of forms().filter((one) => one.startsWith('/profile'))) {

@@ -185,7 +185,8 @@ describeOn([postgresServer, redisServer], 'the log and the metrics', () => {
     expect(log)
       .to.match(/"level":50/)
       .and.include('"status":503')
-      .and.include('"status":500');
+      .and.include('"status":500')
+      .and.include('"route":"/oauth/verify"');
     expect(secrets.size).to.be.greaterThan(25);
     const [logged, exposed] = [log.toLowerCase(), metrics.toLowerCase()];
     for (const [name, secret] of secrets) {

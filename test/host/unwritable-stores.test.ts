@@ -76,9 +76,10 @@ describeOn([postgresServer], 'a node whose PostgreSQL cannot write', () => {
       undo: () => set('RESET default_transaction_read_only'),
     }));
 
-  it('while the database is read-only, the node itself counts wrong client secrets, and warns in its log', async () => {
+  it('while the database is read-only, a node still refuses wrong client secrets, and its log warns that it counts alone', async () => {
     await set('SET default_transaction_read_only = on');
     try {
+      await eventually(async () => expect((await clientCredentials(service.issuer, machine)).status).to.equal(503));
       await eventually(async () => {
         expect((await clientCredentials(service.issuer, { ...machine, secret: 'wrong' })).status).to.equal(401);
         expect(service.logLines.join('')).to.contain('attempts are counted by this process only');

@@ -112,6 +112,7 @@ describe('the schema of an import', () => {
     const published = readFileSync(new URL('../../config/import.schema.json', import.meta.url), 'utf8');
     const { oneOf } = JSON.parse(published);
     expect(JSON.parse(published)).to.deep.equal(importJsonSchema());
+    expect(oneOf).to.have.length(5);
     for (const { description, properties, additionalProperties } of oneOf) {
       expect(description).to.be.a('string');
       expect(additionalProperties).to.equal(false);

@@ -344,6 +344,9 @@ describe('pushed changes', () => {
       const rows: readonly (readonly [Line | string | Buffer, string])[] = [
         ['no json', 'is not JSON'],
         ['["list"]', 'is not an object'],
+        ['null', 'is not an object'],
+        ['\0', 'contains a NUL byte'],
+        ['{"type":"acount"}', 'is not a type of line'],
         [Buffer.from([0xff, 0xfe]), 'is not UTF-8'],
         ['{"type":"account"}', 'email: is missing; this account line needs it name: is missing; this account'],
         ['x'.repeat(70_000), 'is longer than 65536 bytes'],
@@ -425,7 +428,7 @@ describe('pushed changes', () => {
       expect((await push(running, [account('A1')])).results).to.deep.equal(['unchanged']);
     });
 
-    it('PostgreSQL plans the statements of a line once per connection, whatever the line names, and never scans a table', async () => {
+    it('PostgreSQL plans the statements of a line once per connection, whatever the line names, and scans no table', async () => {
       // With one connection, this query reads what the pushes have left on it.
       const one = await startOnPostgres({ settings: { senders, storage: { databaseConnections: 1 } } });
       const plans = () =>

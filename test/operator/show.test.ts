@@ -441,7 +441,7 @@ onPostgresAndRedis('operator show', (start) => {
   });
 
   it('`clients show` and `show` list the recent problems of a client, grouped, with the exact cause and no secrets', async () => {
-    const { otherConfidential: client } = on.clients;
+    const client = await addTestClient(on.service, 'Recent problems');
     const code = await on.partner.code(client);
     const wrong = { ...client, secret: withChecksum(`gate_cs_${'x'.repeat(43)}`) };
     for (const _ of [1, 2]) await exchangeCode(on.issuer, wrong, code);

@@ -119,8 +119,9 @@ forEachDatabase('database', (open) => {
 describeOn([postgresServer], 'a statement that reaches its time limit', () => {
   it('a statement that reaches its time limit is reported as such, not as an unavailable database', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
+    // The error of the server must arrive within a tenth of the limit, on a loaded machine, too.
     const [impatient, other] = [
-      await openPatiently({ databaseUrl, timeoutFactor: 0.5 }),
+      await openPatiently({ databaseUrl, timeoutFactor: 4 }),
       await openPatiently({ databaseUrl }),
     ];
     const lock = 'LOCK TABLE organizations IN ACCESS EXCLUSIVE MODE';
@@ -136,8 +137,8 @@ describeOn([postgresServer], 'a statement that reaches its time limit', () => {
           }),
       ],
     ];
-    for (const [what, work] of endings) {
-      const error = await failureOf(work());
+    const errors = await Promise.all(endings.map(async ([what, work]) => [what, await failureOf(work())] as const));
+    for (const [what, error] of errors) {
       expect(error, what).to.be.instanceOf(StorageUnavailable);
       expect(error, what).to.include({ code: 'statement_too_long', status: 503 });
       expect(error, what).to.include({ error: 'temporarily_unavailable' });

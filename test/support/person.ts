@@ -130,9 +130,10 @@ export function createPerson(issuer: string): Person {
 
 /** @param issuer of the node that is asked, if not that of the person */
 export async function isSignedIn(person: Pick<Person, 'get'>, issuer = ''): Promise<boolean> {
-  const { status } = await person.get(`${issuer}/profile`);
-  if (status !== 200 && status !== 303) throw new Error(`the profile page answered ${status}`);
-  return status === 200;
+  const { status, location } = await person.get(`${issuer}/profile`);
+  if (status === 200) return true;
+  if (status !== 303 || location?.pathname !== '/login') throw new Error(`the profile page answered ${status}`);
+  return false;
 }
 
 /** The headers that a browser sends for a navigation from one of our own pages. */
