@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 300;
 /** PostgreSQL cancels an autovacuum only for a session that waits longer than deadlock_timeout, 1 s. */
 const VACUUM_LOCK_TIMEOUT_MS = 1_500;
-/** Only one of this many attempts waits for `VACUUM_LOCK_TIMEOUT_MS`, because readers fail during such a long wait. */
+/** Only one in this number of attempts waits for `VACUUM_LOCK_TIMEOUT_MS`: readers fail during a long wait. */
 const ATTEMPTS_PER_LONG_ONE = 4;
 const LOCK_PAUSE_MS = 2_000;
 const WATCH_INTERVAL_MS = 100;
@@ -77,7 +77,7 @@ export async function migrate(
   try {
     if (!database.embedded) await repeatWithLocks(database, client, applyAll, onWait);
     else {
-      // Begin the transaction, which a COMMIT or a disconnect ends, before the library lists the pending migrations.
+      // Begin the transaction before pending migrations are listed, so that no other process migrates in between.
       await client.query('BEGIN');
       await applyAll();
       await client.query('COMMIT');
@@ -133,7 +133,7 @@ async function repeatWithLocks(
 ): Promise<void> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   let [session, isOver] = ['', false];
-  // Look for the blocking session on another connection: PostgreSQL reports it only during the wait.
+  // Query the blocking session on another connection: PostgreSQL shows it only while the migration waits.
   const watch = async (): Promise<void> => {
     for (;;) {
       await delay(WATCH_INTERVAL_MS);
@@ -176,7 +176,7 @@ export class MigrationsPending extends Refusal {
   }
 }
 
-/** Before 1.0.0 the first migration was edited in place, so its name does not tell which text created a schema. */
+/** Until 1.0.0 the first migration is edited in place, so its name does not tell which text created a schema. */
 const schemaFingerprint = async (): Promise<string> => {
   const text = await readFile(path.join(MIGRATIONS, `${FIRST}.sql`), 'utf8');
   return `schema ${sha256(text.replace(/--.*$/gm, '').replace(/\s+/g, ' '))}`;
