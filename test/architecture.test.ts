@@ -134,7 +134,7 @@ const views = filesUnder('views', '.ejs')
   .map(readSource)
   .filter(({ name }) => !name.startsWith('views/programs/'));
 
-describe('architecture', () => {
+describe('the source files follow the rules of the architecture', () => {
   it('each part of src imports only the parts that are listed for it', () => {
     const trespasses = sources.flatMap((source) => {
       const allowed = [source.part, ...FOR_ALL, ...(MAY_IMPORT[source.part] ?? '').split(' ')];
@@ -163,7 +163,7 @@ describe('architecture', () => {
     expect(trespasses).to.deep.equal([]);
   });
 
-  it('src contains only parts that the lists of allowed imports name', () => {
+  it('the lists of allowed imports name every part of src', () => {
     const known = [...Object.keys(MAY_IMPORT), ...FOR_ALL];
     expect([...new Set(sources.map(({ part }) => part))]).to.satisfy(
       (parts: string[]) => parts.every((part) => known.includes(part)),
@@ -179,7 +179,7 @@ describe('architecture', () => {
     expect(cycles(sources, (name) => folderOf(name) ?? name)).to.deep.equal([]);
   });
 
-  it('files outside a folder import from it only the file named like the folder, or the files that DOORS lists', () => {
+  it('code outside a folder may import only the file with the name of the folder, or the files listed in DOORS', () => {
     const opened = new Map<string, Set<string>>();
     for (const source of sources) {
       for (const { specifier } of importsOf(source)) {
@@ -276,7 +276,7 @@ describe('code that is allowed in one place only', () => {
     it(`only ${file} ${does}`, () => expect(containing(pattern)).to.deep.equal([`src/${file}`]));
   }
 
-  it('only clients, accounts, authorizations, changes and storage contain SQL', () => {
+  it('only the folders clients, accounts, authorizations, changes and storage contain SQL', () => {
     const statement = /\b(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE\s+TABLE|LISTEN)\s/;
     const asked = /\.query\s*(<[^()]*>)?\(/;
     const elsewhere = sources.filter(

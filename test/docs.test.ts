@@ -36,7 +36,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('the source files that the architecture, the threats and the decisions name exist', () => {
+  it('the docs about architecture, threats and decisions name only existing source files', () => {
     const described = pages.filter((page) => /architecture|threats|decisions/.test(nameOf(page)));
     const missing = described.flatMap((page) =>
       [...textOf(page).matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|sql|yaml|md|json))`/g)]
@@ -55,7 +55,7 @@ describe('the documentation', () => {
     expect(unused, 'each picture is in a page of the docs, with a description').to.deep.equal([]);
   });
 
-  it('every file that names the version of Gatehouse names that in package.json, and the CHANGELOG begins with it', () => {
+  it('each file with the Gatehouse version agrees with package.json, and the CHANGELOG begins with this version', () => {
     const { version } = manifest;
     const isReleased = !version.endsWith('-next');
     for (const [name, text] of [

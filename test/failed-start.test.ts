@@ -243,7 +243,7 @@ describeOn([postgresServer, redisServer], 'a failed start, PostgreSQL and Redis'
   });
 });
 
-describe('a start with an unavailable store', () => {
+describe('a start waits at most a minute for an unavailable store', () => {
   /** Starts with a clock that only pauses advance. @returns the reports, and the number of tries */
   async function waiting(error: unknown) {
     let time = 0;

@@ -99,7 +99,7 @@ if (previousRelease) {
       .map((file) => `${path.relative(at, file)}\n${readFileSync(file, 'utf8')}`);
 
   describe(`the previous release, ${version}`, () => {
-    it('all names and formats of the previous release still exist, also after `npm run frozen`', () => {
+    it('frozen.json still contains all names and formats of the previous release', () => {
       const released = JSON.parse(readFileSync(path.join(root, 'test/frozen.json'), 'utf8')) as Frozen;
       const missing = Object.entries(released).flatMap(([what, names]) =>
         names.filter((name) => !FROZEN[what]?.includes(name)).map((name) => `${what}: ${name}`),
@@ -117,7 +117,7 @@ if (previousRelease) {
       checkSettings({ file: path.join(root, 'config/production.example.yaml'), environment });
     });
 
-    it('the archive of the present version matches the repository', () => {
+    it('the archived sources of the current release match the repository', () => {
       if (version !== packageFile.version) return;
       for (const folder of ['bin', 'config', 'deploy', 'src', 'views']) {
         expect(textsIn(root, folder), folder).to.have.members(textsIn(ROOT, folder));
@@ -126,7 +126,7 @@ if (previousRelease) {
   });
 }
 
-describe('frozen names', () => {
+describe('names on which other programs depend do not change', () => {
   for (const [what, used] of Object.entries(NAMES)) {
     it(`these names do not change: ${what}`, () => expectFrozen(what, used()));
   }
@@ -261,7 +261,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectShape('answered interaction', await recordIn('i', `${uid}-answered`));
   });
 
-  it('the formats of a session and of a session from a provider do not change', async () => {
+  it('the stored formats of sessions and of their sign-in proofs do not change', async () => {
     const own = await sessionOf(person);
     expectShape('session', own);
     const pointer = await recordIn('u', own.uid);
@@ -399,7 +399,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expectFrozen('activity.details', (await valuesIn('activity', 'details')).flatMap(Object.keys));
   });
 
-  it('frozen.json contains nothing that these tests do not check', () => {
+  it('these tests check every entry of frozen.json', () => {
     expect(Object.keys(isWriting ? FROZEN : found).sort()).to.deep.equal(Object.keys(FROZEN));
   });
 });

@@ -171,7 +171,7 @@ describe('node src/main.ts', () => {
     }
   });
 
-  it('a second process on the same data directory is refused with a remedy', async () => {
+  it('a second process on the same data directory fails, and the error suggests another directory', async () => {
     const restoreTime = hurryTime();
     const refused = failureOf(startHere(await onFreePorts()));
     const printed = explained(await refused.finally(restoreTime));

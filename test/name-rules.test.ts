@@ -13,7 +13,7 @@ describe('the key of a name, which is the same for similar-looking names', () =>
     for (const name of alike) expect(lookOf(name), name).to.equal(look);
   });
 
-  it('different names have different keys, in any script', () => {
+  it('different names have different keys, in every writing system', () => {
     const names = ['Storm Billing', 'Storm Building', 'की', 'का', 'かき', 'がぎ', '★', '☆', 'Склад'];
     expect(new Set(names.map(lookOf)).size).to.equal(names.length);
   });
@@ -85,7 +85,7 @@ describe('names that mislead their readers', () => {
     });
   }
 
-  it('names that only resemble misleading names are accepted', () => {
+  it('a harmless name is accepted, even if it resembles a refused name', () => {
     for (const name of ACCEPTED) expect(checkClientName(name), name).to.deep.equal([]);
   });
 
@@ -102,10 +102,10 @@ describe('names that mislead their readers', () => {
   });
 });
 
-describe('a verified client’s name with generic words added', () => {
+describe('the name of a verified client is reserved, even with added generic words', () => {
   const isLike = (name: string, verified: string) => variantTest(name)(lookOf(verified));
 
-  it('the name of a verified client with generic words added is reserved for that client, however it is spelled', () => {
+  it('the name of a verified client plus generic words is reserved for that client in every spelling', () => {
     for (const name of namesIn(`
       Xero App, My Xero, Xero for Accounting, XeroApp, my-xero-login, Xéro – die App, XER0 Konto, X\u0435r\u043e App,
       Xero™, Xero 2, Xero2.0 App`)) {
@@ -113,7 +113,7 @@ describe('a verified client’s name with generic words added', () => {
     }
   });
 
-  it('a verified name reserves no names with non-generic words, and none at all if it is very short or generic', () => {
+  it('a name with a specific word of its own is allowed, and a short or generic verified name blocks no name', () => {
     for (const [verified, ...names] of [
       ['Xero', 'Xerox App', 'Xero Storm', 'Storm for Xero', 'My App', 'Unofficial Xero'],
       ['Go', 'Togo App'],

@@ -33,7 +33,7 @@ describe('the check whether an address is in a network', () => {
     expect(outside.filter(isIn)).to.deep.equal([]);
   });
 
-  it('a check without networks matches no address, and an absent address matches no network', () => {
+  it('without configured networks, no address matches, and a missing address matches no network', () => {
     expect(createNetworkCheck()('10.1.2.3')).to.equal(false);
     expect(isIn()).to.equal(false);
   });

@@ -155,7 +155,7 @@ describe('a request to another server', () => {
     }
   });
 
-  it('the caller can abort a request while its answer arrives, with a reason', async () => {
+  it('the caller can abort a request during the answer, and the error contains the given reason', async () => {
     const controller = new AbortController();
     answer = (response) => {
       response.write('{');

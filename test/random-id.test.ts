@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
 import { hmacSha256, randomId } from '../src/base/random-id.ts';
 
-describe('random ids', () => {
+describe('random ids are unique, and random in every position', () => {
   it('random ids have the requested length, are unique and random in every position, even if they share a buffer of random bytes', () => {
     const ids = Array.from({ length: 5_000 }, (_, index) => randomId('x_', 22 + (index % 22)));
     for (const [index, id] of ids.entries()) {

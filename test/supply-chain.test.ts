@@ -32,7 +32,7 @@ function loaded(): ReadonlySet<string> {
   );
 }
 
-describe('the dependencies of a deployment', () => {
+describe('the dependencies of a deployment are needed, licensed and listed', () => {
   it('the dependencies are exactly the packages that src imports', () => {
     expect([...loaded()].sort()).to.deep.equal(Object.keys(json('package.json').dependencies).sort());
   });
@@ -66,7 +66,7 @@ describe('the dependencies of a deployment', () => {
   });
 });
 
-describe('the packages of npm ci', () => {
+describe('`npm ci` installs exactly the locked packages, and runs none of their install scripts', () => {
   const EXACT = /^\d+\.\d+\.\d+$/;
   const all = lockedForEverything();
 

@@ -36,7 +36,7 @@ function addChanged(change: (texts: Record<string, Record<string, string>>) => v
   addLanguage('xx', texts)();
 }
 
-describe('texts', () => {
+describe('every language has exactly the texts that the pages use', () => {
   it('each key of a text is used by a page, a partial or a source file', () => {
     expect(unused(keys), 'remove it from every file of views/texts').to.deep.equal([]);
     expect(unused(['sign-in.nothing-uses-this'])).to.have.length(1);

@@ -1,4 +1,4 @@
-/** Finds and lists accounts, and changes what imports and other systems never change (see changes/accounts.ts). */
+/** Finds and lists accounts. Changes columns that only Gatehouse writes; for all others, see changes/accounts.ts. */
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../base/refusal.ts';
 import { transactionOf } from '../storage/account-turns.ts';
@@ -40,7 +40,6 @@ export function createAccountRegistry(parts: {
   const { database, people = createPeople(parts) } = parts;
   const forget = (id: string): void => people.forget('accounts', id);
 
-  /** @param assignments of columns that other systems never write. Parameters of `values` begin at `$2`. */
   async function change(
     id: string,
     assignments: `${'unwanted_mail' | 'language' | 'session_generation'} = ${string}`,
@@ -103,7 +102,7 @@ export function createAccountRegistry(parts: {
       return found;
     },
 
-    /** Lists accounts, oldest first. `owing` selects those that must have a strong method, but have none of these. */
+    /** Lists accounts, oldest first. `owing` selects accounts that must have a strong method, but do not have one. */
     async list({
       state,
       owing,

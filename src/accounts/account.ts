@@ -36,7 +36,7 @@ export function stateOf({ isSuspended, signInMethods }: ListedAccount): AccountS
   return signInMethods.length > 0 ? 'active' : 'no password yet';
 }
 
-/** The addresses of the doctor's accounts. No user has one, because `.invalid` receives no mail (RFC 2606 §2). */
+/** Matches email addresses of `doctor` accounts. No user has such an address: `.invalid` gets no mail (RFC 2606 §2). */
 export const DOCTOR_EMAIL_PATTERN = 'doctor-%@gatehouse.invalid';
 
 /** Check an id with this before a query, because PostgreSQL throws for ids with a NUL byte. */
@@ -49,7 +49,7 @@ export const NO_GENERATION = '9007199254740992';
 export const SESSION_GENERATION = `coalesce(
   session_generation + (SELECT n.session_generation FROM lasting_numbers n), ${NO_GENERATION})`;
 
-/** SQL: the row of `accounts` has this active session. The parameters are SQL expressions. */
+/** SQL condition: the row of `accounts` has an active session with the given values, which are SQL expressions. */
 export const hasActiveSession = (uid: string, generation: string, cookieHash = 'cookie_hash'): string => `(
   suspended_at IS NULL AND ${SESSION_GENERATION} <= ${generation} AND EXISTS (SELECT FROM browser_sessions s
     WHERE uid = ${uid} AND account_id = accounts.id AND ended_at IS NULL AND cookie_hash = ${cookieHash}))`;

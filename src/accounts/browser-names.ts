@@ -24,7 +24,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ];
 
-/** Repeats only what the client claims, because any client can send any header. */
+/** Describes the browser as its User-Agent header claims. Do not trust this text: a client can send any header. */
 export function browserText(userAgent: string): Text {
   const browser = wordFor(userAgent, BROWSERS);
   const system = wordFor(userAgent, SYSTEMS);

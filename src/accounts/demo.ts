@@ -22,7 +22,7 @@ export async function seedDemo(parts: { readonly database: Database; readonly cl
   if (await hasAccounts(database)) return false;
   const passwordHash = await hashPassword(DEMO.password, { rank: 'known', email: DEMO.email });
   return database.transaction(async (tx) => {
-    // If two processes start at once, the second one waits here, and then finds an account.
+    // Lock the table, so that only one of two processes that start at the same time adds the demo.
     await tx.query('LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE');
     if (await hasAccounts(tx)) return false;
     const now = new Date(clock());

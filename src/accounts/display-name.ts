@@ -7,7 +7,7 @@ const MAX_NAME_LENGTH = 200;
 /** Characters that change how a page reads, such as controls, lone surrogates and direction overrides. */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
-/** Returns the name in form NFC, trimmed. @throws Refusal `name_invalid`, or `name_secret` with this problem */
+/** Returns the trimmed name in form NFC. @throws Refusal `name_invalid`; `name_secret` if the name contains a secret */
 export function displayName(entered: string): string {
   if (holdsSecret(entered)) {
     const problem = nameProblem('secret');

@@ -18,7 +18,7 @@ export function createDoctorAccounts(parts: {
     async add(): Promise<{ account: Account; password: string }> {
       const password = randomId('', 43);
       const email = DOCTOR_EMAIL_PATTERN.replace('%', randomId('', 16));
-      // Do not record the account in the audit log: the account has no access, and each run of `doctor` is recorded.
+      // Do not record this account, which has no access: the audit log has a record of each run of `doctor`.
       return {
         account: await accounts.add({ email, name: 'Gatehouse doctor', password }),
         password,
@@ -35,10 +35,10 @@ export function createDoctorAccounts(parts: {
     },
 
     /**
-     * Deletes the doctor's account with its log. Does not delete an account of a user, or one that was given access,
-     * because its log may be needed. The clients of the account must be deleted first.
+     * Deletes an account that `doctor` created, with its log. Keeps accounts of users and accounts that were given
+     * access: their log may be needed. Delete the account's clients first.
      *
-     * @returns true if it was deleted
+     * @returns true if the account was deleted
      */
     remove: (id: string, inTransaction?: InTransaction): Promise<boolean> =>
       database.transaction(async (tx) => {

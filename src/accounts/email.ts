@@ -5,7 +5,7 @@ import { inOwnScript, isMailbox, MAX_ADDRESS_BYTES } from '../texts/mailbox.ts';
 /** Requires one @ and a dot in the domain, and nothing invisible. New addresses must also pass `newEmailProblem`. */
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}.]+(?:\.[^\s@\p{C}.]+)+$/u;
 
-/** Returns the spelling to store, show and mail to; undefined if invalid. See `newEmailProblem` for new addresses. */
+/** Returns the address to store, show and send mail to; undefined if invalid. */
 export function normalizeEmail(entered: string): string | undefined {
   const email = entered.normalize('NFC').trim();
   return Buffer.byteLength(email) <= MAX_ADDRESS_BYTES && EMAIL.test(email) ? email : undefined;
@@ -20,7 +20,7 @@ export function emailKey(entered: string): string {
   return email === undefined ? `no address ${sha256(entered)}` : folded(email);
 }
 
-/** Returns undefined if an account may get this normalized address. `other` is the correct address, if known. */
+/** Returns undefined if an account may use this normalized address. `other` is a suggested correction, if any. */
 export function newEmailProblem(email: string): { readonly other?: string } | undefined {
   const other = otherEmailMeant(email) ?? inOwnScript(email);
   if (other !== undefined) return { other };
@@ -47,10 +47,10 @@ export function otherEmailMeant(email: string): string | undefined {
 }
 
 /**
- * Folds compatibility forms (UAX #15, NFKC), letter case and ignorable characters. It is a bit coarser than
+ * Folds compatibility forms (UAX #15, NFKC), letter case and ignorable characters. Is slightly coarser than
  * NFKC_Casefold (UAX #44), which UTS #46 uses for domains: dotted capital I and dotless i become an i here, because
- * databases, languages and keyboards disagree on their other case. Newer Unicode versions do not change the result,
- * because it is stable for all assigned characters, and addresses have no others.
+ * databases, languages and keyboards disagree about the case of these letters. The result is the same in newer Unicode
+ * versions: folding never changes for assigned characters, and addresses have no unassigned ones.
  */
 function folded(email: string): string {
   const compatible = email.normalize('NFKD').replace(/\p{Default_Ignorable_Code_Point}/gu, '');

@@ -6,8 +6,8 @@ import type { Queries } from '../storage/queries.ts';
 const AT_ONCE = 1_000;
 
 /**
- * Removes network addresses, browsers, names of API keys and ids at providers from the log of the users, and their
- * names from the logs of others. Their ids stay.
+ * Removes network addresses, browsers, names of API keys and ids at providers from the logs of these accounts. Removes
+ * the names of the users from the logs of other accounts. Account ids stay.
  *
  * @param tx the transaction that deletes the accounts
  */
@@ -38,7 +38,7 @@ export const createErasureJob =
     return erased;
   };
 
-/** SQL for the next `$1` log entries in which `account` is the user `g`. An index exists for each such expression. */
+/** SQL for the next `$1` log entries of user `g`. `account` must be an indexed expression for a user's id. */
 const nextEntries = (account: string): string =>
   `(SELECT id FROM activity WHERE ${account} = g.account_id AND id > g.after_id ORDER BY id LIMIT $1)`;
 

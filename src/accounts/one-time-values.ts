@@ -25,7 +25,7 @@ export function createOneTimeValues({
   seconds?: number;
 }) {
   return {
-    /** @param name must be impossible to guess or compute @returns the name under which `take` finds the value */
+    /** @param name must be impossible to guess or compute @returns `name`, which `take` needs to find the value */
     async store(accountId: string, value: unknown, name: string = randomId('', 43)): Promise<string> {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(name, accountId), nonce);

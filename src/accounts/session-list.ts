@@ -44,7 +44,7 @@ const PUBLIC_ID = /^ses_[A-Za-z0-9_-]{16}$/;
 /** Returns the id that operators use for a session. It is computed from the uid without revealing it. */
 export const sessionId = ({ uid }: Pick<StartedSession, 'uid'>): string => `ses_${sha256(uid).slice(0, 16)}`;
 
-/** SQL expression for the result of `sessionId`, as in the index of the schema. No uid contains a backslash. */
+/** Computes `sessionId` in SQL, with the expression of its index. `decode` is correct: no uid contains a backslash. */
 const PUBLIC_ID_COLUMN = `('ses_' ||
   translate(left(encode(sha256(decode(uid, 'escape')), 'base64'), 16), '+/', '-_'))`;
 
@@ -56,11 +56,11 @@ export const sessionDetails = (session: Pick<StartedSession, 'uid' | 'origin'>) 
 export function createSessionList({ database }: { readonly database: Database }) {
   return {
     /**
-     * Records a session that begins or continues. Call this before the session is stored: without its row, no stored
-     * session is valid.
+     * Records a session that begins or continues. Call this before the session is stored: a stored session is valid
+     * only with a row in `browser_sessions`.
      *
-     * @param raised by how much this request itself has raised the account's generation. If the generation has risen by
-     *   more, another request has ended all sessions, including this one.
+     * @param raised how many times this request has raised the account's generation. If the generation has risen more
+     * often, another request has ended all sessions, including this one.
      * @returns false if the session has ended, so that it does not continue
      */
     async record(
@@ -125,7 +125,7 @@ export function createSessionList({ database }: { readonly database: Database })
 
     /**
      * Ends the session on every node, even if the token store is restored. Also ends a session of an earlier
-     * generation, because the request that raised the generation may be about to continue it.
+     * generation, because the request that raised the generation may still renew this session.
      *
      * @returns false if this account has no such session, or if it had already ended
      */

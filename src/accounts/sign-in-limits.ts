@@ -28,10 +28,9 @@ interface Attempt {
   readonly device: string | undefined;
 }
 
-/** Each queue has these limits: the queue of an account, or of a browser that has signed in to the account before. */
+/** Limits of each queue. An account has one queue for new browsers, and one for each browser that it used before. */
 const TURNS = { maxWaiting: 40, maxWaitingPerCaller: 10, maxWaitMs: 5_000 };
 
-/** A limit that has counted the attempt. `onSuccess` is the correction of its count if the password is correct. */
 interface Counted {
   readonly limit: AttemptLimit;
   readonly key: string;
@@ -51,7 +50,7 @@ export function createSignInLimits({
   readonly createAttemptLimit: CreateAttemptLimit;
 }) {
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
-    // Throw at once instead of waiting for each limit, because no user can sign in without the stores.
+    // If the store fails, throw instead of counting in this process: no user can sign in without the store.
     createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw' });
   const perDevice = create('sign_in_device', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
   const perBoth = create('sign_in_account_address', settings.signInFailures, SIGN_IN_WINDOW_SECONDS);
@@ -78,8 +77,8 @@ export function createSignInLimits({
 
   return {
     /**
-     * Runs an attempt, from `begin` to its result, after the earlier attempts on the account. An attempt in progress
-     * counts as wrong. If correct attempts ran in parallel, they could reach the limit.
+     * Runs an attempt, from `begin` to its result, after the earlier attempts on the account. Attempts must not run in
+     * parallel: each is counted as wrong until its result is known, so correct ones could reach the limit.
      *
      * @throws AccountBusy if too many attempts wait, in total or from this address, or if this one waited too long
      */

@@ -52,18 +52,17 @@ export type MethodChange = <Result>(
 /** Called while a new method is stored, with the account locked. @throws SessionEnded if the session may not add it */
 export type RequireMayAdd = (tx: Queries) => Promise<void>;
 
-/** For operators: a method that an operator removes may be the only proof of a session, so all sessions end. */
+/** Ends all sessions. Call this when an operator removes a method, which may be the only proof of a session. */
 export const endSessionsIn = (tx: Queries, accountId: string): Promise<unknown> =>
   tx.query('UPDATE accounts SET session_generation = session_generation + 1 WHERE id = $1', [accountId]);
 
 interface Ending {
-  /** The origin of the request, which contains the session of the user. */
   readonly origin: Origin;
   readonly password: boolean;
   readonly sessions: boolean;
   readonly passwords: boolean;
   readonly methods: readonly string[];
-  /** Ends the connections, the API keys and, with `removeWith`, the `methods`. */
+  /** Ends the chosen connections and API keys. Calls `removeWith` to remove `methods`. */
   readonly rest: InTransaction<Account>;
 }
 
@@ -103,7 +102,7 @@ export function createSignInMethods({
   }
 
   /**
-   * In one transaction. If the choice includes the password, a method or the sessions, every session ends.
+   * Ends the selected access in one transaction. Removing the password or a method also ends all sessions.
    *
    * @returns the changed account; the string `last` if the user could no longer sign in (then nothing is changed)
    */
@@ -151,7 +150,7 @@ export function createSignInMethods({
     /** Removes the existing, removable methods among `ids` in the caller's transaction. Returns the removed methods. */
     removeWith,
 
-    /** Ends every session, too. @returns like `endUnrecognized`; undefined for an unknown id @throws SessionEnded */
+    /** Removes a sign-in method, and ends every session. @returns undefined for an unknown id @throws SessionEnded */
     async remove(
       accountId: string,
       id: string,

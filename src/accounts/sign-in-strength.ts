@@ -22,7 +22,7 @@ export type Proof =
   | { readonly by: 'password' | 'passkey' | 'link'; readonly at: number }
   | ({ readonly by: 'provider'; readonly at: number } & UpstreamProof);
 
-/** True if one of these proofs is more than a password, under the current settings. */
+/** True if at least one proof is stronger than a password under the current settings. */
 export const isStrong = (proofs: readonly Proof[], providers: readonly UpstreamStrength[]): boolean =>
   proofs.some((proof) => (proof.by === 'provider' ? isStrongSignIn(proof, providers) : proof.by !== 'password'));
 
@@ -41,7 +41,7 @@ const kindOf = (proof: Proof): string => JSON.stringify({ ...proof, at: 0 });
 
 const METHODS: readonly unknown[] = ['password', 'passkey', 'link'];
 
-/** Returns undefined if there is no proof, or if one is unreadable. The session then counts as signed out. */
+/** Returns undefined if the session has no proof or an unreadable one. Such a session is treated as signed out. */
 export function proofsFrom(texts: readonly string[] = []): readonly Proof[] | undefined {
   try {
     const proofs = texts.map((text) => proofFrom(JSON.parse(text)));

@@ -43,7 +43,7 @@ export function createStrongSignIns({
 }) {
   const strong = listStrongMethods(signIn);
   return {
-    /** Returns the requirement after a password sign-in. The first call starts the grace period and stores the time. */
+    /** Returns until when a password alone is enough; undefined if always. The first call starts the grace period. */
     requirementFor: (accountId: string): Promise<SignInRequirement | undefined> =>
       findRequirement(accountId, database, startGrace),
     /** Like `requirementFor`, but starts no grace period, because the user does not see the result. */
@@ -83,7 +83,7 @@ export function createStrongSignIns({
   }
 }
 
-/** SQL: account `a` (not the doctor's) owns a client, or is owner or admin of an organization (not being deleted). */
+/** SQL: account `a` owns a client, or is owner or admin of an active organization. Excludes accounts of `doctor`. */
 export const HAS_POWER = `a.email NOT LIKE '${DOCTOR_EMAIL_PATTERN}' AND (
   EXISTS (SELECT FROM organization_memberships m JOIN organizations o ON o.id = m.organization_id
     WHERE m.account_id = a.id AND m.role IN ('owner', 'admin') AND o.ended_at IS NULL)

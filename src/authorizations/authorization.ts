@@ -148,8 +148,8 @@ export function createAuthorizations(parts: {
     },
 
     /**
-     * Returns the account and client of the authorization, or why it is inactive. A refresh token from before a renewal
-     * of the client is still active, because `refresh` requires a client that has authenticated after the renewal.
+     * Returns the account and client of the authorization, or why it is inactive. Renewing a client leaves its refresh
+     * tokens active, because each use of a refresh token also requires the client's new secret.
      */
     async resolveParties({ value, authorization }: Found): Promise<Parties | InactiveReason> {
       const { id, accountId, clientId, generation, clientGeneration } = authorization;
@@ -168,14 +168,14 @@ export function createAuthorizations(parts: {
       return generation === current && !isOver ? { ...person, client, limit } : 'ended';
     },
 
-    /** @param until the latest expiry of the access token */
+    /** @param until sets the latest possible expiry of the access token */
     async exchange(authorization: Authorization, until?: Date): Promise<IssuedTokens | NothingIssued> {
       const attempt = randomId('', 8);
       const issue = await store.exchangeCode(authorization.id, { attempt, refreshSeconds });
       return tokensFrom(authorization, authorization.clientGeneration, issue, until);
     },
 
-    /** Replaces the refresh token of this rotation. A former secret of a renewed `client` gets no valid tokens. */
+    /** Replaces this rotation's refresh token. A `client` with a secret from before its renewal gets no valid token. */
     async refresh(
       authorization: Authorization,
       rotation: number,
@@ -188,10 +188,10 @@ export function createAuthorizations(parts: {
       return tokensFrom(authorization, clientGeneration, issue, until);
     },
 
-    /** Confirms in the background that the client received this token, because it was used. */
+    /** Confirms in the background that the client received this token. The use of the token proves its receipt. */
     confirmUse({ value: { rotation }, authorization: { id, ...record } }: Found<PresentedAccessToken>): void {
-      // Rotation 0 needs no confirmation: it has no predecessor that could be presented again. An access token of an
-      // earlier rotation does not show that the client received the current one.
+      // Ignore rotation 0: it has no earlier refresh token that could be presented again. Ignore an access token of an
+      // earlier rotation: it does not prove that the client received the current refresh token.
       if (rotation === 0 || rotation !== record.rotation || record.isConfirmed) return;
       if (confirming.has(id)) return;
       const confirmed = store

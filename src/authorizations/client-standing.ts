@@ -11,7 +11,7 @@ export interface ClientStanding {
   readonly isVerified: boolean;
   /** Number of other users connected to the client. `MAX_COUNTED + 1` means more than `MAX_COUNTED`. */
   readonly people: number;
-  /** True if at least one of the counted users is a member of one of this user's organizations. */
+  /** True if at least one user counted in `people` is a member of one of this user's organizations. */
   readonly hasColleagues: boolean;
   readonly isConnected: boolean;
 }

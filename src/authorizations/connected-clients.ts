@@ -1,4 +1,4 @@
-/** Lists current connections of users with clients, for the user and for the operator. */
+/** Lists the current connections between users and clients, for the user or the operator. */
 import {
   type ConnectionLimit,
   IS_LIMITED,
@@ -21,7 +21,7 @@ export interface ConnectedClient {
   readonly isSuspended: boolean;
   readonly connectedAt: Date;
   readonly approvedAt: Date;
-  /** Accurate to five minutes; null until the client is used. */
+  /** When the client was last used, accurate to five minutes; null if it was never used. */
   readonly lastUsedAt: Date | null;
   readonly limit: ConnectionLimit;
 }

@@ -33,7 +33,7 @@ export interface ConnectedConsent extends RememberedConsent {
   readonly clientGeneration: number;
   /** The current value of `Client.alwaysAsks`; a cached client may be slightly older. */
   readonly alwaysAsks: boolean;
-  /** The kinds of browsers for which, in the last day, `recordSilent` recorded a code that needed no click. */
+  /** The kinds of browsers in which a code was issued in the last day without asking the user. */
   readonly recordedIn: readonly SilentPlace[];
   readonly limit: ConnectionLimit;
 }
@@ -43,7 +43,7 @@ interface ConnectionEnd {
   readonly cause: EndingCause;
 }
 
-/** Connections per statement. A concurrent request waits for one statement only. */
+/** Maximum number of connections that one statement changes, so that concurrent requests do not wait long. */
 export const BATCH = 1_000;
 
 export const connectionIn = ({ connections }: Person, clientId: string): PersonConnection | undefined =>
@@ -117,13 +117,13 @@ export function createConnections(parts: {
     },
 
     /**
-     * Ends connections with all their authorizations, by one statement that raises their generations. Needs neither a
-     * list of authorizations nor the token store.
+     * Ends connections and all their authorizations: one statement raises the generation of each connection. The
+     * statement needs neither a list of authorizations nor the token store.
      *
      * @param whose all connections of a user, or only the connection with one client
      * @param inTransaction runs in the same transaction, even if there was nothing to end
      * @param within the caller's transaction, used instead of a new one. This node may use its cached connections until
-     *   the caller clears them after the commit, or the database notifies this node.
+     * the database's notification arrives, unless the caller clears the cache after the commit.
      * @returns the ended connections
      */
     async end(

@@ -18,7 +18,7 @@ export const connectionId = ({ accountId, clientId }: Connection): string => `${
 export interface RememberedConsent {
   readonly name: string;
   readonly hosts: readonly string[];
-  /** `Client.ownedSince`, which each change of the owner changes; null for the first owner. */
+  /** When the current owner got the client (`Client.ownedSince`); null for the first owner. */
   readonly ownedSince?: Date | null | undefined;
 }
 
@@ -59,9 +59,9 @@ const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AN
   AND given.page_ended_through = given.ended_through`;
 
 /**
- * SQL of the approval. The end of a connection raises its generation, and a new approval does not lower it. The
- * account's row is locked for two reasons. The account's sessions end before this write, which then sees their end, or
- * after it. A new membership waits for this lock through its foreign key, and then finds the connection.
+ * SQL that stores an approval. A connection's end raises its generation; an approval never lowers it. The statement
+ * locks the account's row for two reasons. A session of the account can end only before this statement, which sees the
+ * end, or after it. A new membership waits for the lock by its foreign key, then finds the connection.
  */
 const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (
@@ -130,7 +130,7 @@ async function insert(
   return row;
 }
 
-/** The browser that received a code without a click. `elsewhere`: the user has never signed in with it. */
+/** The kind of browser in which a code was issued without a click. `elsewhere`: the user has never signed in there. */
 export type SilentPlace = 'known browser' | 'elsewhere';
 
 const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
@@ -138,7 +138,7 @@ const SILENT_COLUMNS: Readonly<Record<SilentPlace, string>> = {
   elsewhere: 'silent_elsewhere_at',
 };
 
-/** SQL for an array with each `SilentPlace` that received a code without a click within the last day. */
+/** SQL for an array of each `SilentPlace` in which, within the last day, a code was issued without asking the user. */
 export const recordedIn = (now: string): string =>
   `array_remove(ARRAY[${Object.entries(SILENT_COLUMNS).map(
     ([place, column]) => `CASE WHEN ${column} > ${now} - interval '1 day' THEN '${place}' END`,
@@ -154,9 +154,9 @@ export const createConsents = ({
   /**
    * Connects the user and the client, or renews the approval.
    *
-   * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated: since the page was shown,
-   * the account was suspended, the limit was changed, or the session, the connection or all authorizations of the
-   * client ended
+   * @returns the stored connection; undefined (and nothing is stored) if `page` is outdated. These changes make a page
+   * outdated: the account is suspended, the session or the connection ends, the connection's limit changes, or all
+   * authorizations of the client are revoked.
    */
   async rememberConsent(consent: NewConsent, inTransaction?: InTransaction): Promise<Connected | undefined> {
     const connected = await transactionOf(database, consent.accountId, async (tx) => {
@@ -164,14 +164,14 @@ export const createConsents = ({
       if (stored) await inTransaction?.(tx);
       return stored;
     });
-    // Clear the cache now: the first token may be used before the database notifies this node of the limit.
+    // Clear the cached connection now: the first token may be used before this node is notified of the new limit.
     if (consent.limit) people.forget('connections', connectionId(consent));
     return connected;
   },
 
   /**
-   * Records a code that needed no click, at most once a day. Uses one statement, so that only one of several parallel
-   * requests is recorded.
+   * At most once a day for each `place`, records that a code was issued without asking the user. One statement checks
+   * and writes, so parallel requests leave only one record.
    *
    * @param entry see `Activity.partOf`
    */

@@ -1,4 +1,4 @@
-/** The only file that ends access: of a connection, a user, a client or one authorization. */
+/** No other file ends the access of a connection, a user, a client or a single authorization. */
 import type { Activity, Origin } from '../accounts/activity/activity.ts';
 import type { Details } from '../accounts/activity/activity-words.ts';
 import type { Client } from '../clients/client.ts';
@@ -76,7 +76,7 @@ export function createEndings(parts: {
 }) {
   const { store, revocations, changes = silentChangeFeed } = parts;
   return {
-    /** True if `endUnknown` adds a row for a machine token; with tokens in the database, `endUnknown` deletes a row. */
+    /** True if `endUnknown` adds a row for each machine token, because tokens are not in the database. */
     recordsUnknown: !store.isInDatabase,
 
     /**
@@ -107,15 +107,15 @@ export function createEndings(parts: {
     },
 
     /**
-     * Ends a token that the token store does not have. The store may have lost the token, and an API that has cached
-     * the token's caller would accept the token for minutes. If the token belongs to an authorization, only makes APIs
-     * drop their cached answers: the value alone does not name the account, and may be forged.
+     * Revokes a token that the token store does not have. The store may have lost the token, and an API with a cached
+     * answer would accept it for minutes. A token of an authorization is not recorded as revoked, because its value may
+     * be forged and does not name the account. Instead, APIs are notified to drop their cached answers.
      */
     async endUnknown(value: string, { id: clientId, kind }: Pick<Client, 'id' | 'kind'>): Promise<void> {
       if (isMachineToken(value)) {
-        // Only machine clients have machine tokens. For others, the announcement would make APIs drop cached users.
+        // Only machine clients have machine tokens. Announcing another client would make APIs drop cached answers.
         if (kind !== 'machine') return;
-        // Do not remove the token from Redis: if Redis has the token after all, the token may belong to another client.
+        // Do not remove the token from Redis, because a token with this value may belong to another client.
         await revocations.record({ machineToken: value, clientId, expiresAt: undefined }, store);
         return changes.announce('clients', clientId);
       }
@@ -133,7 +133,7 @@ export function createEndings(parts: {
  * Suspends the client, then removes its data in batches, because it may have too many connections for one statement. If
  * interrupted, it can be run again.
  *
- * @param inTransaction runs in the last transaction, with the returned number
+ * @param inTransaction runs in the last transaction, and receives the returned number of users
  * @param first runs in the first transaction, after the suspension
  * @returns the number of users who had the client connected
  * @throws Refusal `client_unknown`

@@ -15,7 +15,7 @@ import type { FoundValue } from './leaked-report.ts';
 import { createMachineTokens, isValidFor } from './machine-tokens.ts';
 import { createTokenFormats, isFromBeforeRenewal, readValue } from './token-formats.ts';
 
-/** A valid credential that was found in public and is therefore revoked. Contains no secret. */
+/** Describes a valid credential that was found in public and is revoked. Does not contain the credential itself. */
 export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
   /** The user to whom the value belonged, or the owner of the client; absent if the operator provides the client. */
   readonly accountId?: string | undefined;
@@ -135,7 +135,7 @@ export function createLeakedValues(parts: {
   };
 
   return {
-    /** Revokes the values that are valid. @throws Refusal `not_done` if a store failed: send the report again */
+    /** Revokes the values that are valid. @throws Refusal `not_done` if a store failed; the call can be repeated */
     async end(found: readonly FoundValue[], actor: NewActivity['actor'], more: Details = {}): Promise<void> {
       const unique = [...new Map(found.map((value) => [value.token, value])).values()];
       // Begin with the values that need only the database, because Redis may be unavailable.

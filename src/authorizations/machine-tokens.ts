@@ -51,7 +51,7 @@ export function createMachineTokens(store: TokenStore) {
       return { key, clientId, generation, secret, expiresAt, issuedAt: expiresAt - lifetime };
     },
 
-    /** @param token contains the client and secret as they were authenticated, so that revocations since then apply */
+    /** @param token contains the client and secret from the time of authentication, so that later revocations apply */
     async keep(
       value: string,
       token: Pick<MachineToken, 'issuedAt' | 'expiresAt'> & { readonly client: Client; readonly secretId: string },

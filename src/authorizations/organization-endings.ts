@@ -1,4 +1,4 @@
-/** Changes what has access to an organization, for owners, admins and operators, and records each change. */
+/** For owners, admins and operators: approves or blocks clients, ends memberships, and sets organization policies. */
 import type { Access } from '../accounts/access/access.ts';
 import { isAdmin, type Role } from '../accounts/access/reach.ts';
 import { type Account, isAccountId } from '../accounts/account.ts';
@@ -114,7 +114,6 @@ export function createOrganizationEndings(parts: {
     return isChanged;
   }
 
-  /** @returns the decisions that changed */
   const decide = (
     tx: Queries,
     { organization, admin }: Acting,

@@ -1,6 +1,6 @@
 /**
  * Reads which users, clients and API keys have access to an organization, for its owners and admins. Each statement
- * reads only one step of a list, so it is fast even for a large organization.
+ * reads a limited number of rows, so it is fast even for a large organization.
  */
 import { type AccessLimit, limitAccess } from '../accounts/access/access-limit.ts';
 import { isAdmin, type Right, type Role, rightsBy, type Warehouse } from '../accounts/access/reach.ts';
@@ -27,7 +27,7 @@ export type Reach = ReturnType<OrganizationReach['of']>;
 /** How many members or machine clients one statement reads. */
 const MEMBERS_AT_ONCE = 1_000;
 const CLIENTS_AT_ONCE = 100;
-/** How many connections of each client are read to list user names, rights and the last use. */
+/** Maximum number of a client's connections from which user names, rights and the time of the last use are read. */
 export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
 /** How many pages may read at once in this process. Each page uses one database connection of the pool. */
@@ -38,8 +38,8 @@ export function createOrganizationReach(parts: { readonly database: Database; re
   const inTurn = createTurns(MAX_READING);
   return {
     /**
-     * Runs `work` for a page: one page per account at a time, and two pages in the whole process. So even users who
-     * reload pages leave database connections for introspection.
+     * Runs `work` for a page: one page per account at a time, and two pages in the whole process. Otherwise, users who
+     * reload pages could occupy all database connections, which introspection needs.
      *
      * @throws AccountBusy
      */
@@ -82,7 +82,7 @@ function createReach(parts: {
   /**
    * Returns what a credential can access within its limit; undefined if its limit excludes the organization.
    *
-   * @param ofAdmins the warehouses of an owner or admin, if `held` does not contain them
+   * @param ofAdmins all warehouses of the organization; an owner or admin can access all of them
    */
   function warehousesWithin({ role, held, limit }: CredentialRow, ofAdmins?: readonly Warehouse[]) {
     const stored = (held ?? [])
@@ -278,7 +278,7 @@ function createReach(parts: {
 export const isUndecided = ({ kind, state, decidedAt }: ReachingClient): boolean =>
   kind !== 'machine' && state !== 'blocked' && decidedAt === null;
 
-/** Reads all steps of a list. For short lists only. */
+/** Reads a list to its end, one `Step` after another. For short lists only. */
 export async function allOf<Row>(read: (from?: string) => Promise<Step<Row>>): Promise<Row[]> {
   const rows: Row[] = [];
   let from: string | undefined;
@@ -305,7 +305,6 @@ interface CredentialRow {
   readonly role: Role;
   readonly isSuspended: boolean;
   readonly limit: AccessLimit;
-  /** The stored rights as `heldWithin` or `STORED` reads them. */
   readonly held: readonly { readonly id: string; readonly rights: readonly Right[] | null }[] | null;
 }
 
@@ -348,7 +347,7 @@ const rightsOf = (subject: 'account_id' | 'client_id'): string =>
     WHERE ${subject} = m.${subject} AND organization_id = $1
       AND ($2::text IS NULL OR warehouse_id = $2)) r`;
 
-/** The column `held`: the chosen warehouse; if none is chosen, those of the connection's or API key's limit. */
+/** `held` lists the chosen warehouse or, if none is chosen, the warehouses in the connection's or API key's limit. */
 const heldWithin = (limited: 'n' | 'k'): string =>
   `CROSS JOIN LATERAL (SELECT json_agg(json_build_object('id', w.id, 'rights', r.rights)) AS held
     FROM warehouses w

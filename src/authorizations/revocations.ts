@@ -40,7 +40,7 @@ const RECORDED = `SELECT id, at, cause, account_id AS "accountId", client_id AS 
 
 const FIRST = '(SELECT count(*) > 0 FROM recorded) AS "isFirst"';
 
-/** A revocation is stored this much longer than the token store could have the record, because clocks differ. */
+/** How much longer a revocation is stored than the revoked token or authorization, because clocks differ. */
 const MARGIN_SECONDS = 86_400;
 
 /** The maximum of `tokens.machine_access_token`. */
@@ -61,10 +61,10 @@ export function createRevocations(parts: { readonly database: Database; readonly
     const { id, accountId, clientId, usableUntil } = authorization;
     const details = { ...more, client_id: clientId, cause };
     const entry: NewActivity = { action: 'tokens_revoked', actor, accountId, details, origin };
-    // The token store keeps an expired record for REMEMBER_EXPIRED_SECONDS, and a client that retries gets access
-    // tokens until then.
+    // Add REMEMBER_EXPIRED_SECONDS: for this time, the token store keeps an expired record, and a client that retries
+    // still gets access tokens.
     const keptSeconds = REMEMBER_EXPIRED_SECONDS + MARGIN_SECONDS;
-    // Use the later time: another node may be prolonging the record, and an older copy of the store may expire later.
+    // Use the later time: another node may be prolonging the record, or an older copy of the store may keep it longer.
     const forgottenAt = `greatest(to_timestamp(${use(usableUntil + keptSeconds)}), ${database.now()} +
       ((SELECT refresh_lifetime_seconds FROM lasting_numbers) + ${use(keptSeconds)}) * interval '1 second')`;
     // If the account was deleted, record nothing: its authorizations ended with the account.
@@ -109,7 +109,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
      * Stores the revocation, its log entry and its announcement to every node in one statement. The first recorded
      * cause stays.
      *
-     * @param store if it is this database, the statement also deletes the row of the token or authorization
+     * @param store if it is PostgreSQL, the statement also deletes the row of the token or authorization
      * @returns false if the revocation was recorded before
      */
     async record(end: End, store: Pick<TokenStore, 'isInDatabase'>): Promise<boolean> {
@@ -120,8 +120,8 @@ export function createRevocations(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Makes all nodes store later revocations for as long as refresh tokens with this lifetime are valid. Call this
-     * before the node issues such tokens, and at each reload, because a restored database may have a lower value.
+     * Makes all nodes store later revocations at least while refresh tokens with this lifetime are valid. Must run
+     * before the node issues such tokens, and at each reload: a restored database may contain a shorter lifetime.
      *
      * @throws StorageUnavailable unless this process has already stored this or a longer lifetime
      */
@@ -151,7 +151,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       await tx.query('DELETE FROM ended_authorizations WHERE account_id = $1', [accountId]);
     },
 
-    /** Removes revocations of tokens that would have expired by now, even if the token store still had them. */
+    /** Removes the revocations of expired tokens. An expired token is refused even if the token store still has it. */
     removeExpired: refusalsExpiryJob(database, [
       { table: 'ended_authorizations', column: 'forgotten_at' },
       { table: 'ended_machine_tokens', column: 'expires_at' },

@@ -15,7 +15,7 @@ export const currentRequest = (): CurrentRequest | undefined => storage.getStore
 export const withinRequest = <Result>(request: CurrentRequest, work: () => Result): Result =>
   storage.run(request, work);
 
-/** Runs `work` without a current request, for example to start a timer that several requests share. */
+/** Runs `work` outside the current request, for example to start a timer that several requests share. */
 export const outsideRequests = <Result>(work: () => Result): Result => storage.run(undefined, work);
 
 /** Returns what pino adds to each line: the id of the current request. */

@@ -34,7 +34,7 @@ export interface DataDirectoryProblem {
     | 'data_directory_damaged'
     | 'data_directory_not_opened'
     | 'disk_full';
-  /** The end of a sentence that begins with the path of the directory. */
+  /** The words that follow the path of the directory in the error message. */
   readonly what: string;
   readonly remedy: string;
 }

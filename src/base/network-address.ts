@@ -1,4 +1,4 @@
-/** The networks of addresses. Rate limits count by network, because a caller can use all addresses of one. */
+/** Finds the network of an IP address. Rate limits count by network: a caller can use all addresses of a network. */
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
 /** An address that no host has (RFC 5737 §3). The doctor sends it in `X-Forwarded-For`. */

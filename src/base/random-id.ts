@@ -18,7 +18,7 @@ export function randomId(prefix: string, characters: number): string {
     taken = 0;
   }
   const text = random.toString('base64url', taken, taken + bytes);
-  // Erase the bytes from memory, because some ids are secrets.
+  // Erase the bytes of the id from memory, because some ids are secrets.
   random.fill(0, taken, taken + bytes);
   taken += bytes;
   return prefix + text.slice(0, characters);
@@ -54,7 +54,7 @@ export const SECRET_KINDS = (Object.keys(FORMS) as ValueKind[]).filter(
   (kind): kind is SecretKind => kind !== 'client_id',
 );
 
-/** Matches the first 30 characters of a secret. If fewer are known, more than 70 bits are still secret. */
+/** Matches a secret's prefix and the next 30 characters. If a text has fewer, more than 70 bits are still secret. */
 const SECRET = new RegExp(`(?:${SECRET_KINDS.map((kind) => FORMS[kind].prefix).join('|')})[A-Za-z0-9_-]{30}`);
 
 /** True if the text contains a secret of Gatehouse, even if the end of the secret is missing. */

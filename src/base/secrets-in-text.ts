@@ -18,7 +18,7 @@ const BODIES = SECRET_KINDS.map(
   (kind) => new RegExp(`(?:${BREAK}[A-Za-z0-9_-]){1,${FORMS[kind].maxLength + CHECKSUM_LENGTH}}`, 'y'),
 );
 
-/** A secret is found even if other characters follow directly, because its checksum shows where it ends. */
+/** Finds secrets in a text, even if other characters follow directly: the checksum shows where a secret ends. */
 export function secretsIn(text: string): readonly PlacedSecret[] {
   const found: PlacedSecret[] = [];
   ANY_PREFIX.lastIndex = 0;
@@ -59,7 +59,7 @@ export function decoded(text: string): string {
   let longest = 0;
   for (const [, slashes = ''] of plain.matchAll(MEMBER)) longest = Math.max(longest, slashes.length + 1);
   plain = plain.replace(ESCAPE, (all, slashes: string, hex?: string, letter?: string) => {
-    // Additional backslashes belong to the text itself, as in `CORP\\nora` in JSON.
+    // Keep an escape with more backslashes than JSON adds: the text itself contains them, as in `CORP\\nora`.
     if (slashes.length > longest) return all;
     if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
     return letter === '/' ? '/' : ' ';

@@ -7,7 +7,7 @@ const PREFIXES = KINDS.map((kind) => FORMS[kind].prefix);
 export interface Shape {
   /** Absent if the value contains no prefix of Gatehouse. */
   readonly kind?: ValueKind;
-  /** Each fault is a clause that continues the words "the value". Empty if the form is valid. */
+  /** Errors in the value's form, or none. Each error is the end of a sentence that begins with "the value". */
   readonly faults: readonly string[];
 }
 

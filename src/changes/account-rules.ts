@@ -3,13 +3,13 @@ import { newEmailProblem } from '../accounts/email.ts';
 import type { Change, Row } from './change.ts';
 
 /**
- * How the import file treats the holder of an address: an account that has the address which a line gives to another
- * account. `moves`: the file gives the holder another address.
+ * An import line may give an account the address of a second account. This type says what the file does with the second
+ * account. `moves`: the file gives the second account another address.
  */
 export type Holder = 'moves' | 'newer' | 'absent';
 
 /**
- * @param context the accounts that have the address or the identity now (kinds.ts)
+ * @param context the accounts that already have the new address or the new linked identity (kinds.ts)
  * @param holders maps an account id to its `Holder`; empty if the change is not from a file
  */
 export function accountProblems(

@@ -72,7 +72,7 @@ export function createAccounts(
     ...registry,
 
     /**
-     * Adds an account. An older line of another system can only give the account its external id.
+     * Adds an account. If another system sends an older line about this account, the line only sets the external id.
      *
      * @throws Refusal `email_invalid`, `email_ambiguous`, `email_taken`, `name_invalid` or `password_refused`
      */

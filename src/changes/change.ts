@@ -20,13 +20,13 @@ export interface Change extends Ids {
    * recorded times.
    */
   readonly asOf?: Date | undefined;
-  /** The new values. Absent values do not change; if the record ends, all are absent. */
+  /** The new values. An absent value stays as it is. All values are absent if `end` is present. */
   readonly set?: Values;
   /** `suspended` is for a person who is no longer in the other system. */
   readonly end?: 'removed' | 'deleted' | 'suspended' | undefined;
   /** True if a missing account or place is added. If false, a change of a missing account or place does nothing. */
   readonly adds?: boolean;
-  /** The accounts and places that the line names. Some may have been deleted. */
+  /** All records that the imported or pushed line names. Some may have been deleted. */
   readonly named?: readonly (readonly [NamedType, Names])[];
   /** The id of the organization that a moved warehouse leaves. */
   readonly formerOrganization?: string | undefined;
@@ -36,7 +36,7 @@ export interface Change extends Ids {
 }
 
 export interface Ids {
-  /** The id of the changed account or place; a new id if the change adds it. */
+  /** The id of the changed account, organization or warehouse; a new id if the change adds the record. */
   readonly id?: string | undefined;
   readonly account_id?: string | undefined;
   readonly client_id?: string | undefined;
@@ -74,9 +74,9 @@ export interface Difference {
 /** The person or system that makes the changes, as the log shows it. */
 export interface By {
   readonly actor: NewActivity['actor'];
-  /** True for another system, which can end only the suspensions that it began. */
+  /** True if another system makes the changes. It can end only the suspensions that it began. */
   readonly isSystem?: boolean;
-  /** True if a new organization must approve clients first, unless its change says otherwise. */
+  /** The default for a new organization: true if the organization must approve clients before they get access. */
   readonly asksFirst?: boolean;
   /** Details that are added to each audit entry. */
   readonly details?: NewActivity['details'];

@@ -36,9 +36,9 @@ export interface Options {
   readonly by?: By;
   /** Absent for a caller that writes its own audit entries. */
   readonly activity?: Pick<Activity, 'recordAll'>;
-  /** Returns the changes without those that would remove too much. */
+  /** Returns the changes that may be made, without the removals that exceed the limit. */
   readonly allow?: (tx: Queries, found: readonly Difference[]) => Promise<readonly Difference[]>;
-  /** Answers questions about an import's whole file: the database lacks later lines, and all lines of a dry run. */
+  /** Searches an import's whole file: the database still lacks later lines, and a dry run writes no lines at all. */
   readonly file?: FileRules;
   /** True to compare without writing; then `tx` may be the database itself. */
   readonly isDryRun?: boolean;
@@ -101,15 +101,15 @@ const SETTINGS = "set_config('gatehouse.changes', 'on', true)";
  */
 export const BY_INDEX = "set_config('enable_seqscan', 'off', true)";
 
-/** Prepares the few different statements, because PostgreSQL would spend half of the time for a line on planning. */
+/** Uses prepared statements, because PostgreSQL would otherwise spend half of its time on planning. */
 const withPlans = (tx: Queries): Queries => ({
   ...tx,
   query: (text, values) => tx.query(text, values, sha256(text)),
 });
 
 /**
- * Runs a transaction, and again after each pause if a retry may succeed. A retry is safe: if the transaction was
- * committed and only the answer was lost, no difference is left to write.
+ * Runs a transaction. If it fails and a retry may succeed, runs it again after each pause. A retry is safe: if an
+ * earlier attempt was committed and only its answer was lost, the retry has nothing left to write.
  */
 export async function retried<Result>(
   attempt: () => Promise<Result>,
@@ -144,7 +144,6 @@ export const isOvertaken = (error: unknown): boolean =>
  */
 async function make(tx: Queries, now: Date, changes: readonly Change[], options: Options = {}): Promise<Outcome> {
   const { by = { actor: 'service' }, activity, allow, file, isDryRun = false } = options;
-  // Nearly every page of records that are not in a file has no change.
   if (changes.length === 0) return { differences: [], outdated: [], problems: [], times: new Map() };
   const times = await readTimes(tx, changes);
   const isImport = file !== undefined;
@@ -156,7 +155,7 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
   const compared = await compare(tx, current, { by, now, file });
   const { problems, movedOut } = compared;
   const adoptions = outdated.flatMap((change) => adoptionIn(times, change, isImport));
-  // Compare as if no other system had sent the line, so that an outdated line cannot end a newer suspension.
+  // Set `isSystem` to false: otherwise, an outdated line could end a suspension that is newer than the line.
   const adopted = await compare(tx, adoptions, { by: { ...by, isSystem: false }, now, file });
   const found = [...compared.found, ...adopted.found.filter(({ before }) => before?.external_id === null)];
   if (isDryRun) return { differences: found, outdated, problems, times };
@@ -181,8 +180,8 @@ async function make(tx: Queries, now: Date, changes: readonly Change[], options:
 }
 
 /**
- * An outdated line still gives its external id to a person who was added manually, and changes nothing else. Without
- * the external id, the lines about the person's access would be refused.
+ * An outdated line about a manually added person still sets the person's external id, and changes nothing else.
+ * Otherwise, lines that name the person by this external id would be refused.
  */
 function adoptionIn(times: KnownTimes, change: Change, isImport: boolean): Change[] {
   const { type, set } = change;
@@ -288,7 +287,7 @@ function placeProblems({ type, formerOrganization }: Change, before: Row | null,
   ];
 }
 
-/** Returns removals of the rights of people and machine clients who do not belong to a warehouse's new organization. */
+/** For moved warehouses, returns the removals of rights of users and machine clients outside the new organization. */
 async function lostRights(tx: Queries, found: readonly Difference[], file?: FileRules): Promise<Difference[]> {
   const moved = found.filter(isMove);
   if (moved.length === 0) return [];
@@ -346,7 +345,7 @@ async function write(tx: Queries, differences: readonly Difference[], now: Date)
   const { type } = first.change;
   const { table, values, fixed } = KINDS[type];
   const [added, changed] = partition(kept, ({ kind }) => kind === 'added');
-  // Do not write rows that get only an identity, because this would wait for pages that lock such an account.
+  // Do not update an account that only gets a linked identity: the update would wait for other locks on the account.
   const isWritten = changed.filter(({ fields }) => Object.keys(fields).join() !== 'identity');
   if (isWritten.length > 0) {
     // The foreign key (ON UPDATE CASCADE) also moves the rights in a moved warehouse.

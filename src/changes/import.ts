@@ -19,7 +19,7 @@ import { fileIdOf } from './times.ts';
 /** A function that is called with the number of lines done so far. */
 type ShowProgress = ((lines: number) => void) | undefined;
 
-/** The planned time of a batch. A batch that takes twice as long delays pages by 0.3 s, because they wait for it. */
+/** The intended duration of a batch. Pages wait for a batch, so one that takes twice as long delays them by 0.3 s. */
 const MAX_BATCH_MS = 150;
 /** A smaller batch would not be faster: on a slow database, round trips alone take the planned time. */
 const LEAST_BATCH = 25;
@@ -73,7 +73,7 @@ export function createImporter(parts: {
     }
 
     let done = 0;
-    /** Runs all pages of a pass. Counts the lines of a page only after its transaction, which may run several times. */
+    /** Runs `work` for each page of a pass. Counts lines after the page's transaction: a retry runs `work` again. */
     async function eachPage<At>(
       type: ImportType,
       work: (tx: Queries, now: Date, after?: At) => Promise<ComparedPage<At>>,
@@ -102,7 +102,7 @@ export function createImporter(parts: {
 
     for (const pass of plan.passes) {
       await eachPage<number>(typeOf(pass), async (tx, now, after = 0) => {
-        // In a dry run, do not add lines of later pages: they are not written, so their own page would show them again.
+        // In a dry run, do not add lines of later pages: nothing is written, so the later page would show them again.
         const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
         const outcome = await engine.make(tx, now, found.changes, options);
         const made = new Set(outcome.differences.map(({ change }) => change.number));
@@ -127,11 +127,11 @@ export function createImporter(parts: {
           ...removed.map((one) => shownAbsent(one, 'removed')),
           ...found.kept.map((one) => shownAbsent(one, 'kept')),
         ];
-        // Also count the removed records as if the file named them: their removal already takes them out of their set.
+        // Also count removed records: their removal takes them out of their set already, so `chooseFile` need not.
         return { ...found, ...outcome, changes, shown };
       });
     }
-    // Check at the end that the stored lines still exist: then they existed while every page was compared.
+    // Check at the end that the stored lines still exist. If they do, each comparison has seen all of them.
     await run.requireHeld(database);
     problems.refuse();
     return { report: tally.report(), pruned, files };
@@ -189,7 +189,7 @@ export function createImporter(parts: {
           retried(() => whileHeld(run, work));
         write.fileId = await chooseFile(step, all, compared);
         await compareAll(run, all, { write, show });
-        // Store the time for a metric of the service, because the import runs in another process.
+        // Store the time in the database: the service, which is another process, shows it as a metric.
         await retried(() => raise(database, 'imported_at', database.now()));
         await retried(() => forgetFiles(database));
       } catch (error) {
@@ -208,7 +208,6 @@ interface Compared extends SetsOfFile {
 
 type Wrong = { readonly number?: number; readonly message: string };
 
-/** The comparison of one page: a page of lines, or of records that are not in the file. */
 interface ComparedPage<At> extends Pick<Outcome, 'differences' | 'outdated' | 'times'> {
   readonly changes: readonly Change[];
   readonly shown: readonly ImportChange[];
@@ -235,8 +234,8 @@ function sizeAfter(size: number, ms: number): number {
 }
 
 /**
- * Checks the limit of removals again. Since the comparison, other records may have been imported, or other lines may
- * have become current.
+ * Checks the limit of removals again. Since the file was compared, another import may have added records, or outdated
+ * lines may have become current.
  * @throws Refusal `prune_over_limit`, which rolls back the transaction
  */
 function requireAllowed(type: ImportType, removed: number, { pruned, pruneAtMost }: Compared): void {
@@ -261,11 +260,9 @@ function interruption(error: unknown, broken: { id: string; kept: number }): Imp
     const [first] = error.problems;
     return because(`${meanwhile} (line ${first?.line}: ${first?.message})`);
   }
-  // A violated constraint means a change after the comparison, such as an address taken since.
   return constraintOf(error) !== undefined || isOvertaken(error) ? because(meanwhile) : undefined;
 }
 
-/** Shows differences with the names that their lines use. */
 async function shownOf(
   tx: Queries,
   differences: readonly Difference[],

@@ -16,16 +16,16 @@ interface Kind {
   /** SQL that joins a line `l` with its row `t`, and with other rows that `context` uses. */
   readonly find: string;
   /**
-   * SQL for an object with names of organizations and warehouses for the log, and with values that the rules of the
-   * kind check.
+   * SQL for a JSON object. It contains names of organizations and warehouses for the log, and values for checking a
+   * change, such as the account that has the new address.
    */
   readonly context: string;
   log(difference: Difference): Entry[];
 }
 
 /**
- * SQL that finds at most one row by an index. PostgreSQL does not know how few lines there are: without OFFSET 0, it
- * would read whole tables for a page of lines, or for one pushed line.
+ * SQL that finds at most one row by an index. PostgreSQL does not know that it joins only a few rows: without OFFSET 0,
+ * it would read whole tables.
  */
 const one = (table: string, alias: string, where: string): string =>
   `LEFT JOIN LATERAL (SELECT * FROM ${table} x WHERE ${where} OFFSET 0) ${alias} ON true`;
@@ -40,8 +40,8 @@ const subject = (table: string, place: string): string =>
   );
 
 /**
- * SQL for the command that completes the deletion of an organization or a warehouse; null if its deletion has not
- * begun.
+ * SQL for the text of the `gatehouse` command that completes the deletion of an organization or a warehouse; null if
+ * the deletion has not begun.
  */
 const ending = (alias: string, noun: string): string =>
   `CASE WHEN ${alias}.ended_at IS NOT NULL THEN '${noun} delete ' || ${alias}.id END`;
@@ -184,8 +184,8 @@ const given = (values: object): Row =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
 /**
- * Returns the columns of the suspension. Suspending a suspended person again changes nothing, so the time of the first
- * suspension stays. Another system ends only the suspensions that it began, unless its line has `suspended: false`.
+ * Returns the new values of the suspension columns. If the person is already suspended, the earlier time stays. A line
+ * of another system ends only a suspension that such a line began, unless the line has `suspended: false`.
  */
 function suspension(before: Row, suspended: boolean | undefined, by: By, now: Date): Row {
   const { suspended_at: at = null, suspended_by_import: isOfSystem } = before;

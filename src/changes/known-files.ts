@@ -8,7 +8,7 @@ const COUNTED_AT_ONCE = 20_000;
 const keyOfPart = (part: string): string =>
   `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
 
-/** SQL that takes records out of set `$2` if import `$1` does not name them, and gives them at least the set's time. */
+/** SQL that takes records out of set `$2` if import `$1` does not name them. They keep at least the time of the set. */
 const TAKE_OUT = `WITH page AS MATERIALIZED (
     SELECT thing, account_id, organization_id, warehouse_id FROM known_times
       WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),
@@ -34,11 +34,11 @@ export interface SetsOfFile {
 }
 
 /**
- * Chooses the set of records that has the most records in common with the file, and sets the time of the set to that of
- * the file. From then on, an older line about one of these records is outdated.
+ * Chooses the set of records that has the most records in common with the file, and gives the set the time of the file.
+ * From then on, an older line about one of these records is outdated.
  * @param step runs a transaction that excludes other writers and fails if the lines of the file are no longer stored
- * @returns the id of the set, or of a new set if the file is older than the set. The records of the older set then keep
- * their time.
+ * @returns the id of the chosen set. If the file is older than this set, returns the id of a new set instead. The
+ * records of the chosen set then keep their time.
  */
 export async function chooseFile(
   step: <Result>(work: (tx: Queries) => Promise<Result>) => Promise<Result>,

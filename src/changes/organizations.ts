@@ -195,7 +195,7 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Ends at most `size` records. Older lines about them become outdated, and their external ids become free. */
+/** Marks at most `size` organizations or warehouses as ended, makes older lines outdated, and frees external ids. */
 async function end(
   tx: Queries,
   now: Date,

@@ -57,7 +57,6 @@ const named = (type: NamedType, key: string, alias: string): string =>
 
 const HOME = `coalesce(${lineWith('organization', 'l.home', 'id')},
   (SELECT o.id FROM organizations o WHERE o.external_id = l.home))`;
-/** SQL for the id of a manually created account with the address of the line. */
 const BY_EMAIL = '(SELECT t.id FROM accounts t WHERE t.email_key = l.email_key AND t.external_id IS NULL)';
 
 const ofPlace = (type: NamedType, lines = linesSql(type)): string => {
@@ -92,8 +91,8 @@ const SELECT: Readonly<Record<Pass, string>> = {
 const ACCOUNTS_TOGETHER = ofPlace('account', ACCOUNT_LINES);
 
 /**
- * @param maxMore how many lines of later pages may be added, because their accounts have an address that this page
- *   needs
+ * @param maxMore maximum number of lines added from later pages. If a line on this page takes an address from a second
+ * account, the line of the second account is added.
  */
 export async function pageOf(
   tx: Queries,
@@ -106,7 +105,7 @@ export async function pageOf(
   const rows = await tx.query<Row>(select, [plan.importId, after, size, ...more]);
   const page = {
     lines: new Map(rows.map(({ number, line }) => [number, line])),
-    /** The number of lines on this page. The added lines of later pages are not counted. */
+    /** The number of lines, without the lines of later pages that were read together with this page. */
     count: Math.min(rows.length, size),
     next: rows.length < size ? undefined : rows[size - 1]?.number,
   };
@@ -123,7 +122,7 @@ export async function pageOf(
       row.account_id !== null && row.organization_id !== null && (type === 'membership' || row.warehouse_id !== null),
   );
   const changes = known.map((row) => changeOf(type, row, plan));
-  // The remaining lines name an account, organization or warehouse that was deleted after the time of the file.
+  // Each remaining line names an account, organization or warehouse whose deletion is newer than the file.
   return { ...page, changes, newer: rows.length - known.length, problems: [] };
 }
 
@@ -139,7 +138,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
     const found = own ?? before ?? holder ?? undefined;
     if (found === undefined) adding.add(number);
     else if (found === holder) adopting.add(number);
-    // A line without an id was outdated before, and is outdated again, unless the record of the deletion has expired.
+    // A line without an id after an earlier comparison is outdated again, unless the recorded deletion has expired.
     ids.set(number, found ?? id ?? randomId(PREFIXES[type], 16));
   }
   const changed = rows.flatMap(({ number, id }) => {
@@ -161,8 +160,8 @@ const bothIdsExist = (former: string): string =>
   'external_id; delete one of the two first, or leave former_external_id out';
 
 /**
- * Removes the ids of outdated lines: their record was deleted after the time of the file, or their address now belongs
- * to another person. Lines that depend on the outdated lines then find no id.
+ * Removes the record ids stored with outdated lines: the record was deleted after the file's time, or the address now
+ * belongs to another person. Lines that depend on an outdated line find no id.
  * @param outdated must not contain lines that give a person an external id
  */
 export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
@@ -204,8 +203,8 @@ const present = (values: object): Partial<Change> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
 
 /**
- * Returns the names under which a deletion may be recorded. They include the address only if no account has the
- * external id of the line: a deleted person who was added manually had no external id.
+ * Returns the external ids and the address under which a deletion may be recorded. The address is included only if no
+ * account has the line's external id: a deleted person without an external id is recorded only under the address.
  */
 function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonNullable<Change['named']> {
   const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>
@@ -224,7 +223,7 @@ const isNewer = (thing: string): string =>
 export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) => ({
   fileId,
 
-  /** Returns what the file says about accounts whose present addresses the file gives to other accounts. */
+  /** Returns what the file says about each present holder of an address that the file gives to another account. */
   async holders(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, 'moves' | 'newer' | 'absent'>> {
     const rows = await tx.query<{ id: string; is_staged: boolean; is_newer: boolean }>(
       `SELECT h.id, ${keyOfId('h.id')} IS NOT NULL AS is_staged, ${isNewer("'account ' || h.id")} AS is_newer
@@ -236,7 +235,7 @@ export const fileRules = ({ importId, asOf }: Plan, fileId: string | undefined) 
     );
   },
 
-  /** Returns the pairs that are members in the file, as strings `account organization`. */
+  /** Returns the pairs of account and organization with a membership in the file, as strings `account organization`. */
   async members(tx: Queries, pairs: readonly { readonly account: string; readonly organization: string }[]) {
     const rows = await tx.query<{ account: string; organization: string }>(
       `SELECT p.account, p.organization FROM jsonb_to_recordset($2::jsonb) AS p (account text, organization text)

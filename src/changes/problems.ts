@@ -8,7 +8,7 @@ export interface ImportProblem {
   readonly message: string;
 }
 
-/** Maximum number of listed problems. If an export has a mistake, usually every line has it. */
+/** Maximum number of listed problems. More would rarely help: a mistake in an export usually repeats in each line. */
 const MAX_SHOWN = 100;
 
 export class ImportProblems extends Error {

@@ -42,7 +42,6 @@ interface Row {
   readonly is_needed: boolean;
 }
 
-/** SQL for the external id that an account or place has after the import. */
 const keyAfter = (type: keyof typeof TABLES, id: string, alias: string): string =>
   `LEFT JOIN LATERAL (SELECT coalesce(${keyOfId(id)}, external_id) AS key FROM ${TABLES[type]} x
     WHERE x.id = ${id} OFFSET 0) ${alias} ON true`;
@@ -140,7 +139,7 @@ function absentOf(type: ImportType, row: Row, asOf: Date): Absent {
   return { change, key: key as ImportKey, ...(name !== null && { name }), ...(present !== null && { present }) };
 }
 
-/** `--prune-at-most`: `10%` of each kind, or a number of each. */
+/** The value of `--prune-at-most`: a percentage (`10%`) or a number, for each kind of record. */
 export type PruneLimit = string;
 
 /** How many records of a kind would be removed, and how many exist. */

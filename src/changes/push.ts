@@ -26,7 +26,7 @@ const MAX_LINES = 1_000;
 /** The pauses are few and short, because the sender waits for the answer. */
 const RETRY_PAUSES_MS = [100, 400];
 const BATCH_SIZE = 500;
-/** The batch size for lines that may each change many other rows, because the timeout is for the whole batch. */
+/** The small batch size for lines that may each change many other rows: one timeout applies to the whole batch. */
 const HEAVY_BATCH_SIZE = 20;
 const isHeavy = (line: PushedLine): boolean =>
   ('deleted' in line && line.deleted === true) ||
@@ -36,9 +36,9 @@ export function createPushedChanges(parts: {
   readonly changes: Changes;
   readonly clock: Clock;
   readonly removals: RemovalLimit;
-  /** Returns a log that records changes with the name of the sender. */
+  /** Returns an activity log that records the sender's name with each pushed change. */
   readonly activityOf: (sender: string) => Pick<Activity, 'recordAll'>;
-  /** Returns true if a new organization must approve clients first, unless its line says otherwise. */
+  /** Returns the default for new organizations: true if an organization must approve clients before they get access. */
   readonly asksFirst: () => boolean;
 }) {
   const { changes, clock, removals, activityOf, asksFirst } = parts;
@@ -144,7 +144,7 @@ export function createPushedChanges(parts: {
   };
 }
 
-/** Thrown if smaller parts of a batch may succeed, but not for a long wait in the queue. */
+/** Thrown if smaller parts of a batch may succeed. A batch that waited too long in the queue is not split. */
 class PartsNeeded extends Error {}
 
 const inParts = (lines: readonly PushedLine[]) => (error: unknown) => {
@@ -171,7 +171,7 @@ function* batchesOf(lines: readonly PushedLine[]): Iterable<readonly PushedLine[
   if (batch.length > 0) yield batch;
 }
 
-/** Returns the names of the record. If two names in a batch mean one record, `write` asks for parts of the batch. */
+/** Returns the names of the line's record. If batched lines name a record differently, `write` throws PartsNeeded. */
 function ownNames(line: PushedLine): string[] {
   if (line.type === 'membership' || line.type === 'warehouse_rights') {
     const { account, account_id, account_email } = line;

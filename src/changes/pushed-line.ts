@@ -1,4 +1,4 @@
-/** The rules of pushed lines. They are the rules of the import, with `as_of`, `removed` and more names. */
+/** The rules for pushed lines: the import's, plus `as_of`, `removed`, and ids or email addresses that name records. */
 import { z } from 'zod';
 import { isAccountId } from '../accounts/account.ts';
 import { normalizeEmail } from '../accounts/email.ts';

@@ -6,7 +6,7 @@ import type { Queries } from '../storage/queries.ts';
 export type RemovalLimit = ReturnType<typeof createRemovalLimit>;
 
 const HOUR_MS = 3_600_000;
-/** A percentage allows at least this number of removals, because 10 % of a few people would allow none. */
+/** The minimum number of removals that a percentage allows: 10 % of a few people would otherwise allow hardly any. */
 const MIN_OF_SHARE = 50;
 
 /** @param parts.limit `import.removals_per_hour`: a percentage of the people, or a number */
@@ -17,7 +17,7 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   async function left(tx: Queries, wanted: number): Promise<number> {
     const share = limit().endsWith('%') ? Number.parseInt(limit(), 10) : undefined;
     const [row] = await tx.query<{ removed: number; people: number }>(
-      // Counting people is slow: count none if `MIN_OF_SHARE` is enough, and no more than these removals need.
+      // Counting people is slow: count none if `MIN_OF_SHARE` is enough; otherwise stop when the removals are allowed.
       `SELECT removed, (SELECT count(*) FROM (SELECT FROM accounts WHERE suspended_at IS NULL
           LIMIT CASE WHEN removed + $2 > $3 AND $4 > 0 THEN ceil((removed + $2) * 100.0 / $4) ELSE 0 END) x)::int AS people
         FROM (SELECT coalesce(sum(removals), 0)::int AS removed
@@ -36,7 +36,7 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   };
 }
 
-/** @param removals a negative number allows more removals than the limit, for an hour */
+/** @param removals the number to record. A negative number allows additional removals for an hour. */
 export async function recordRemovals(tx: Queries, clock: Clock, removals: number): Promise<void> {
   await tx.query('INSERT INTO pushed_removals (at, removals) VALUES ($1, $2)', [new Date(clock()), removals]);
 }

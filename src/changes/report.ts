@@ -53,7 +53,7 @@ export function createImportTally() {
       const { changes, lines } = page;
       newer += page.newer;
       for (const { change, key } of changes) counts[key.type][change] += 1;
-      // Count only changes of the same type as the lines: a move also removes rights, which have no line.
+      // Subtract only changes of the lines' type: moving a warehouse also removes rights, for which there is no line.
       const ofLines = changes.filter(({ key }) => key.type === type);
       if (lines > 0) counts[type].unchanged += lines - ofLines.length;
       changeCount += changes.length;

@@ -1,4 +1,4 @@
-/** Finds the ids of the records that pushed lines name. Refuses unknown and contradictory names. */
+/** Finds the ids of the records that pushed lines name. Refuses lines whose names are unknown or contradictory. */
 import { emailKey } from '../accounts/email.ts';
 import { randomId } from '../base/random-id.ts';
 import { Refusal } from '../base/refusal.ts';
@@ -85,8 +85,8 @@ export async function resolve(tx: Queries, lines: readonly PushedLine[]): Promis
 }
 
 /**
- * Returns the names by which to look for a recorded deletion. Leaves out the address if the line has another name,
- * because a person may have the former address of a deleted person.
+ * Returns the identifiers with which to look up a recorded deletion. Omits the address if the line also has an id or
+ * external id: another person may now have the deleted person's address.
  */
 const surest = (names: Names): Names =>
   names.external === undefined && names.id === undefined ? names : { ...names, email: undefined };
@@ -119,7 +119,7 @@ async function findAll(tx: Queries, lines: readonly PushedLine[]): Promise<Looku
       if (email !== undefined) given.email.add(emailKey(email));
     }
     const { former_external_id: former, former_organization: home } = line;
-    // A line that removes a record may have any value here.
+    // Ignore `former_external_id` in a line that removes a record: its value is not validated.
     if (former !== undefined && !removes(pushed)) external[type as NamedType].add(former);
     if (home !== undefined) external.organization.add(home);
   }

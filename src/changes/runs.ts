@@ -20,13 +20,13 @@ export interface Run extends AsyncDisposable {
    */
   takeTurn(onWait?: () => void): Promise<void>;
   /**
-   * Keeps the run and its lines until the transaction `tx` ends.
+   * Locks the run until the transaction `tx` ends, so that no other import deletes it.
    * @throws RunLost
    */
   requireHeld(tx: Queries): Promise<void>;
 }
 
-/** Thrown if this process was paused until its run expired, or if the server has lost the lines. */
+/** Thrown if the process was paused until its import expired, or if PostgreSQL lost the import's lines in a crash. */
 export class RunLost extends Refusal {
   constructor() {
     super(
@@ -73,7 +73,7 @@ export async function beginRun(database: Database): Promise<Run> {
     },
 
     async requireHeld(tx) {
-      // KEY SHARE blocks the DELETE of another import that begins to write, but not the renewals of this run.
+      // KEY SHARE prevents other imports from deleting the row of this run, but lets this run renew its expiry.
       const rows = await tx.query('SELECT FROM import_runs WHERE id = $1 FOR KEY SHARE', [id]);
       if (rows.length === 0) throw new RunLost();
     },
@@ -102,7 +102,7 @@ function tryToTakeTurn(database: Database, id: string): Promise<boolean> {
       // The DELETE waits for an open transaction of the expired import, and keeps the row if that transaction has
       // renewed it.
       await tx.query('DELETE FROM import_runs WHERE writes AND expires_at <= clock_timestamp()');
-      // If this run was lost meanwhile, the UPDATE finds no row, and the first write throws RunLost.
+      // If this run has expired and its row was deleted, the UPDATE finds no row, and the first write throws RunLost.
       await tx.query('UPDATE import_runs SET writes = true, started_at = clock_timestamp() WHERE id = $1', [id]);
       return true;
     })
@@ -124,7 +124,7 @@ async function deleteLines(database: Queries, id: string, limit: number): Promis
 /** Keep an expired run for an hour: its process may continue if no other import has begun to write. */
 const EXPIRED_RUNS = "DELETE FROM import_runs WHERE expires_at <= clock_timestamp() - interval '1 hour'";
 
-/** Finds imports with lines, but without a run. Jumps from id to id in the index: there may be millions of lines. */
+/** Finds imports that have lines but no run. Reads one index entry per import: there may be millions of lines. */
 const WITHOUT_RUN = `WITH RECURSIVE imports AS (
     SELECT min(import_id) AS id FROM import_lines
     UNION ALL SELECT (SELECT min(l.import_id) FROM import_lines l WHERE l.import_id > imports.id)

@@ -8,7 +8,7 @@ import type { FoundProblems } from './problems.ts';
 
 /** How many lines or records a statement handles. */
 export const PAGE_SIZE = 500;
-/** The page size of statements that only read. It is larger, because no request waits for these statements. */
+/** The page size of statements that only read. It is larger than `PAGE_SIZE`, because no request waits for them. */
 export const READ_SIZE = 2_000;
 
 export const TABLES = { organization: 'organizations', warehouse: 'warehouses', account: 'accounts' } as const;
@@ -32,9 +32,9 @@ const SEPARATOR = '\u001F';
 export interface Staged {
   /** The number of lines, without blank lines. */
   readonly lines: number;
-  /** The passes for which the file has lines. The other passes run no statements. */
+  /** The passes for which the file contains lines. A pass without lines is skipped. */
   readonly passes: readonly Pass[];
-  /** The number of the first line that cannot be read at all. It may be about any record. */
+  /** The number of the first line that cannot be read at all. Such a line may describe any record. */
   readonly unread: number | undefined;
 }
 
@@ -142,7 +142,6 @@ const IS_MEMBER = `(SELECT CASE
   FROM (SELECT (SELECT coalesce(e.line ->> 'role', '') FROM import_lines e WHERE e.import_id = $1
     AND e.type = 'membership' AND e.key = ${MEMBERSHIP} LIMIT 1) AS role OFFSET 0) m)`;
 
-/** SQL: whether the file has what a line names. `home`: the organization in a valid line of the warehouse, or null. */
 const NAMED: Readonly<Record<ImportType, readonly string[]>> = {
   organization: [],
   warehouse: [`${hasLine('organization', 'l.place')} AS has_place`],

@@ -26,7 +26,7 @@ export function createTestOrganizations(parts: {
         [ids, accountId],
       ),
 
-    /** Makes the account a viewer who can read each warehouse (`join`), or ends this membership. */
+    /** Makes the account a viewer of all warehouses of the organization (`join`), or ends the membership (`leave`). */
     async change(to: 'join' | 'leave', [account_id, organization_id]: [string, string], record: InTransaction) {
       const membership = { type: 'membership', account_id, organization_id } as const;
       await database.inTurn(account_id, () =>
@@ -39,7 +39,7 @@ export function createTestOrganizations(parts: {
               WHERE o.id = $2 AND o.ended_at IS NULL`,
             [account_id, organization_id, to === 'leave'],
           );
-          // `leave` ends only the role that `join` gives: an owner, an admin or an operator gave any other role.
+          // `leave` ends only the role that `join` gives: an owner, admin or operator gave any other role.
           if (!found || found.role !== (to === 'join' ? null : 'viewer')) return;
           if (to === 'leave') await engine.make(tx, now, [{ ...membership, end: 'removed' }]);
           else {

@@ -10,7 +10,7 @@ export interface KnownTime {
   readonly asOf: Date;
   /** True if an import recorded the time `asOf`. Another import overwrites this time even if its file is older. */
   readonly byImport: boolean;
-  /** The file that names the record, as in the table known_files. */
+  /** The id of the record's set in the table known_files; null if the record is in no set. */
   readonly fileId: string | null;
   readonly endedAsOf: Date | null;
 }
@@ -25,7 +25,7 @@ const PARTS = {
   warehouse_rights: ['account_id', 'warehouse_id'],
 } as const;
 
-/** Returns undefined if the change lacks an account or place, as for machine clients, which no line can name. */
+/** Returns undefined if an id is missing, as for machine clients: imports and pushes never name a machine client. */
 function keyOf(change: Change): string | undefined {
   const ids = PARTS[change.type].map((part) => change[part]);
   return ids.every((id) => id !== undefined) ? [change.type, ...ids].join(' ') : undefined;
@@ -38,18 +38,18 @@ const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names
   ...(email ? [`deleted ${type} email ${sha256(emailKey(email))}`] : []),
 ];
 
-/** Returns the key of a person's removed provider link. An older line is still applied, but its identity is ignored. */
+/** Returns the key for a removed provider link. Lines from before the removal apply without their provider identity. */
 const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
 
 /**
- * Returns the key for the time at which a person last got or lost the address. An older line with this address may mean
- * another person.
+ * Returns the key under which the time is stored at which an account last got or lost the address. An import line with
+ * an earlier time may refer to another account.
  */
 const addressKey = (email: string): string => `account email ${sha256(emailKey(email))}`;
 
 const linkKeys = ({ id, identity }: Change): string[] => (id && identity ? [unlinkedKey(id, identity.issuer)] : []);
 
-/** Returns the keys of the records on which the record of the change depends. */
+/** Returns keys of records whose later end makes the change outdated, such as the membership that rights require. */
 function dependencies({ type, account_id, organization_id, named = [], set, adds }: Change): string[] {
   const membership =
     type === 'warehouse_rights' ? keyOf({ type: 'membership', account_id, organization_id }) : undefined;
@@ -63,14 +63,14 @@ function dependencies({ type, account_id, organization_id, named = [], set, adds
 }
 
 /**
- * Returns the key of the warehouse if the file and the database name different organizations for it, perhaps because of
- * a newer move.
+ * Returns the key of the warehouse if its organization differs between the file and the database, perhaps because a
+ * later change moved the warehouse.
  */
 const moved = ({ warehouse_id, isElsewhere }: Change): string[] => (isElsewhere ? [`warehouse ${warehouse_id}`] : []);
 
 /**
- * @param withDeleted true to read deletions of any time. If false, they are read only if something ended after one of
- *   the changes.
+ * @param withDeleted true to read all deletions of the named records. If false, deletions are read only if any record
+ * ended after the earliest change.
  */
 export async function readTimes(
   tx: Queries,
@@ -102,7 +102,7 @@ export const isDeleted = (times: KnownTimes, { named = [] }: Change): boolean =>
   named.flatMap(deletedKeys).some((key) => times.has(key));
 
 /**
- * Returns true if the record, or what it depends on, was changed or ended after the time of the change.
+ * Returns true if the database has a later change of the same record, or the later end of a record on which it depends.
  *
  * @param isImport true for an import: the times of two imports are not compared, because the import that runs last wins
  */
@@ -126,17 +126,17 @@ export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
   linkKeys(change).some((key) => newerThan(times, change, false)(key, 'endedAsOf'));
 
 /**
- * Returns true if the person that was found for an outdated line is certainly the right one: since the time of the
- * line, no person with these names was deleted, and no person got or lost this address.
+ * Returns true if an outdated line certainly means the person that was found for it. This requires that, since the time
+ * of the line, no person with the line's names was deleted, and no person got or lost the line's address.
  */
 export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
   !isOutdated(times, { ...change, id: undefined }, isImport);
 
 /**
- * SQL condition: a change after `asOf` says that the record, or one inside it, exists. An import of an
- * older file without the record must then not remove the record.
+ * SQL condition: a change later than `asOf` shows that the record exists, or that a record inside it exists. If so, an
+ * import of a file with the time `asOf` must not remove the record.
  *
- * @param ids SQL expressions for the ids of the record's account and places
+ * @param ids SQL expressions for the ids of the record's account, organization and warehouse
  * @param asOf the SQL parameter with the time of the file
  */
 export const existsLater = (
@@ -157,14 +157,14 @@ function movedAddresses({ type, set }: Change, before: Row | null | undefined): 
   return keys.size > 1 ? [...keys] : [];
 }
 
-/** SQL that is true if the account or place still exists. A scalar subquery always uses the primary key. */
+/** SQL that is true if the account, organization or warehouse exists. A scalar subquery always uses the primary key. */
 const stillExists = (part: string): string =>
   `(${part}_id IS NULL OR (SELECT true FROM ${part}s x WHERE x.id = ${part}_id))`;
 
 /**
- * Records the time of each change, even of one that did nothing. Rewrites no unchanged row. Only an import can lower
- * the time of an earlier import. Rights that end because an older line moves their warehouse keep their time.
- * @param times as read before the change. A change of now gets a later time than the recorded one.
+ * Records the time of each change, even of one without effect. Does not rewrite equal rows. Only an import can lower an
+ * earlier import's time. If an older line moves a warehouse, rights that end with the move keep their time.
+ * @param times as recorded before the change. A change without `asOf` gets a later time than the recorded one.
  * @param isImport true to give unchanged records the time of the file `fileId`
  */
 export async function recordTimes(
@@ -194,7 +194,7 @@ export async function recordTimes(
     const as_of = change.asOf ?? new Date(Math.max(now.getTime(), known + 1));
     if (isNamed(type) && (end === 'deleted' || end === 'removed')) {
       const { external_id: external, email } = (before.get(change) ?? {}) as Record<string, string>;
-      // Store no ids: foreign keys delete each row that has the id of a deleted account or place.
+      // Leave the id columns empty: otherwise, foreign keys would delete this row together with the deleted record.
       return deletedKeys([type, { external, id, email }]).map((key) => ({ thing: key, as_of, ended: true }));
     }
     const ids = { account_id, organization_id, warehouse_id, ...(isNamed(type) && { [`${type}_id`]: id }) };
@@ -244,7 +244,7 @@ export async function recordTimes(
   );
 }
 
-/** Records that links of a person are removed now. The time is later than those of all lines applied to the person. */
+/** Records the removal of a person's provider links, at a time later than that of each line applied to the person. */
 export async function recordUnlinked(
   tx: Queries,
   now: Date,
@@ -262,7 +262,7 @@ export async function recordUnlinked(
   );
 }
 
-/** Records the end of accounts or places that are deleted now. Call this function before the deletion. */
+/** Records that accounts, organizations or warehouses are deleted now. Call this function before the deletion. */
 export async function recordDeletions(
   tx: Queries,
   now: Date,

@@ -82,7 +82,7 @@ export const createClientEdits = ({
     const name = normalizeClientName(typed);
     const draft = { ...client, name: typed, redirectUris: uris, links: links ?? {} };
     const named = { ...draft, naming: name === client.name ? ('as before' as const) : naming };
-    // No second check in the transaction is needed: the kind decides the rules and never changes.
+    // Check only here, outside the transaction: the rules depend on the client's kind, which never changes.
     refuseInvalidClient(draft, named.naming);
     const values = [
       changes.name === undefined ? undefined : name,

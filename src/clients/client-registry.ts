@@ -72,7 +72,7 @@ export function createClientRegistry(parts: {
   const find = async (id: string): Promise<Client | undefined> =>
     isClientId(id) ? cache.get(id, () => read(id)) : undefined;
 
-  /** Changes a client in the queue of its owner, so that the changes of one user need only one database connection. */
+  /** Changes a client. Changes to one owner's clients run one after another, with only one database connection. */
   async function changing<Result>(id: string, work: (tx: Queries) => Promise<Result>): Promise<Result> {
     if (!isClientId(id)) throw unknownClient(id);
     return transactionOf(database, (await find(id))?.ownerAccountId, work);
@@ -132,7 +132,7 @@ export function createClientRegistry(parts: {
     /**
      * Sets whether users must approve each request, even if they have approved the client before.
      *
-     * @param by the owner cannot undo what the operator has set
+     * @param by names who makes the change. An owner cannot undo what the operator has set.
      * @throws Refusal `client_unknown`, `always_ask_of_operator` or `always_ask_unused`
      */
     async setAlwaysAsks(
@@ -218,15 +218,15 @@ export function createClientRegistry(parts: {
 }
 
 /**
- * SQL assignments of a transfer. The creation key is removed: otherwise a form that the new owner sends could find this
- * client as the one that it created. Each transfer sets another `owned_since`, because consents are compared with it.
+ * SQL assignments that transfer a client. The creation key is removed: otherwise, a form of the new owner with the same
+ * key would find this client. Each transfer must change `owned_since`, because consents are compared with its value.
  */
 const TRANSFER = `owner_account_id = $3, creation_key = NULL, verified_at = NULL,
   owned_since = greatest($2, owned_since + interval '1 millisecond')`;
 
 /**
- * Makes `owned_since` no earlier than the latest secret of the former owner, which a node with a fast clock may have
- * created. A separate statement is needed to see a secret whose transaction the transfer has waited for.
+ * Makes `owned_since` no earlier than the former owner's latest secret, because another node's clock may be ahead. Only
+ * a separate statement sees a secret whose transaction the transfer has waited for.
  */
 const AFTER_EACH_SECRET = `UPDATE clients SET
   owned_since = greatest(owned_since, (SELECT max(created_at) FROM client_secrets WHERE client_id = $1)) WHERE id = $1`;

@@ -1,4 +1,4 @@
-/** The log of each client's refused requests. The *Problems* page groups its entries, and mails name new problems. */
+/** The log of each client's refused requests. *Problems* groups them, and owners get mails about new problems. */
 import type { Logger } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import { isClientId } from '../base/random-id.ts';
@@ -21,7 +21,7 @@ export interface ClientRequest {
   readonly error: string;
   /** The exact cause, which the response may not have contained. */
   readonly cause: string;
-  /** The URI as it was sent; stored without the values in it (`withoutValues`). */
+  /** The URI as it was sent. `withoutValues` removes parameter values before the URI is stored. */
   readonly redirectUri?: string | undefined;
   readonly scope?: string | undefined;
   /** Absent at the authorization endpoint, where clients do not authenticate. */
@@ -38,7 +38,7 @@ export interface ClientProblemGroup extends Pick<ClientRequest, 'clientId' | 'st
   readonly redirectUri: string | null;
   readonly scope: string | null;
   readonly authMethod: SeenAuthMethod | null;
-  /** `MAX_EQUAL` means `MAX_EQUAL` or more; then `first` is only the oldest problem that is still stored. */
+  /** The number of stored problems. From `MAX_EQUAL` on, older ones may be gone; `first` is the oldest stored one. */
   readonly count: number;
   readonly first: Date;
   /** True if the stored data of the client show that the cause of the problem was removed. */
@@ -69,7 +69,7 @@ const MINUTE_MS = 60_000;
 const LIFETIME_MS = 7 * 86_400_000;
 /** Time from the first waiting request to the write, which includes all requests that arrived until then. */
 const PAUSE_MS = 500;
-/** Maximum number of requests of all clients that wait to be written. */
+/** Maximum number of requests that are queued for the database, for all clients together. */
 const MAX_WAITING = 1_000;
 /** Maximum number of client look-ups in progress. Requests of real clients cause few, because clients are cached. */
 const MAX_LOOKED_UP = 2_000;
@@ -99,7 +99,6 @@ export function createClientRequests(parts: {
 
   const oldest = (): Date => new Date(clock() - LIFETIME_MS);
 
-  /** Counts a problem. Returns true if the limit per minute of its share, or of equal problems, is reached. */
   function isFlood(problem: WaitingRequest): boolean {
     const number = Math.floor(problem.at.getTime() / MINUTE_MS);
     // If a problem of the previous minute arrives late, count it in the newer minute.
@@ -142,7 +141,6 @@ export function createClientRequests(parts: {
     if (!isFlood(problem)) writer.add(problem);
   }
 
-  /** Returns the parameters of `GROUPS`, which omits expired requests even before they are deleted. */
   const selecting = (clientId?: string, ownerId?: string, requestId?: string): unknown[] =>
     [oldest(), clientId, ownerId, requestId].map((value) => value ?? null);
 
@@ -162,7 +160,7 @@ export function createClientRequests(parts: {
       enqueuing.add(enqueued);
     },
 
-    /** Writes the waiting requests, then groups problems of one client or owner in the last 7 days, latest first. */
+    /** Stores queued requests, then returns a client's or owner's problem groups of the last 7 days, latest first. */
     async groups(clientId: string | undefined, ownerId?: string): Promise<ClientProblemGroup[]> {
       await Promise.all(enqueuing);
       await writer.flush();
@@ -215,7 +213,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-/** True if the redirect URI is the cause. Problems with different URIs are then not equal, as in the SQL `EQUAL`. */
+/** True if the redirect URI caused the problem. Such problems are equal only with equal URIs, as in the SQL `EQUAL`. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
 const EQUAL = `step, error, cause,
@@ -234,8 +232,8 @@ const GROUPS = `
     GROUP BY c.id, ${EQUAL}`;
 
 /**
- * Adds the requests whose clients exist. Returns owner and step of each problem of the kind `owner`, unless the client
- * already had an open problem with this step and error. (The statement does not see the rows that it adds.)
+ * SQL that stores the requests of existing clients. It returns owner and step of each request with the share `owner`,
+ * unless the client already had an open problem with the same step and error. (This check does not see the added rows.)
  */
 const ADD = `
   WITH noted AS (

@@ -67,7 +67,7 @@ export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSec
 /** Maximum number of connected users that are counted. It is limited because counting reads the connections. */
 export const MAX_PEOPLE = 10_000;
 
-/** SQL for the generation before which authorizations have ended; runs once for all rows if `client` is a parameter. */
+/** SQL for a client's `ended_through`: earlier generations have ended. Runs only once if `client` is a parameter. */
 export const endedThroughOf = (client: string): string => `(SELECT ended_through FROM clients WHERE id = ${client})`;
 
 /**
@@ -79,10 +79,10 @@ export const endedThroughOf = (client: string): string => `(SELECT ended_through
 export const isCurrentSince = (endedThrough = endedThroughOf('n.client_id')): string =>
   `(n.ended_at IS NULL AND n.client_generation >= ${endedThrough})`;
 
-/** SQL that lets a count use the index `connections_current`, even with many ended connections not marked as ended. */
+/** SQL that makes a count use the index `connections_current`, even if many ended connections are not marked yet. */
 export const BY_GENERATION = 'ORDER BY n.client_generation';
 
-/** SQL count of users, up to `MAX_PEOPLE + 1`. @param which `unmarked`: also ended connections not marked as ended */
+/** SQL count of users, up to `MAX_PEOPLE + 1`. @param which `unmarked` also counts ended connections not marked yet */
 export const countOfPeople = (client: string, which: 'current' | 'unmarked' = 'current'): string =>
   `(SELECT count(*)::integer FROM (SELECT FROM connections n
     WHERE client_id = ${client} AND ${which === 'current' ? isCurrentSince(endedThroughOf(client)) : 'n.ended_at IS NULL'}
@@ -124,7 +124,7 @@ export function createOwnedClients(database: Queries) {
   };
 }
 
-/** Writes the uses of clients or secrets that `storage/last-used.ts` has recorded. */
+/** Stores when clients or secrets were last used, as recorded by `storage/last-used.ts`. */
 export function writeUses(database: Queries, table: 'clients' | 'client_secrets'): WriteUses {
   return async (uses) => {
     // Keep a later time that another node has written.

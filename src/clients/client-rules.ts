@@ -112,7 +112,7 @@ function otherSpelling(uri: string, index: number, uris: readonly string[]): num
   const { href } = new URL(uri);
   return uris.findIndex((other, row) => {
     if (row === index || URL.parse(other)?.href !== href) return false;
-    // If both rows need a correction, only the later row is a duplicate.
+    // If both rows have a wrong spelling, report only the later row as a duplicate.
     return row < index || other === href;
   });
 }

@@ -51,7 +51,7 @@ export function createClientSecrets(parts: {
     },
 
     /**
-     * Adds a secret, and returns its value only here. Leaked secrets do not count, so that each can be replaced.
+     * Adds a secret and returns its value, for the only time. Leaked secrets do not count toward `MAX_SECRETS`.
      *
      * @throws Refusal `client_unknown`, `secret_unused` or `secrets_full`
      */
@@ -115,9 +115,9 @@ export function createClientSecrets(parts: {
       await form?.keep(secret);
       const lastFour = await changeSecrets(id, async (tx, kind) => {
         refuseRenewal(kind);
-        // Refuse if the lock took a minute (a suspended process): the stored secret may expire before it is shown.
+        // Refuse if the lock was granted only after a minute: the stored secret may expire before it is shown.
         if (clock() - keptAt > 60_000) throw new StorageUnavailable('postgresql', new Error('the lock took a minute'));
-        // Ignore a secret of this form after five minutes: sending the form again then renews the client again.
+        // If this form renewed the client in the last five minutes, do not renew the client again.
         const [before] = await tx.query<{ lastFour: string }>(
           'SELECT last_four AS "lastFour" FROM client_secrets WHERE id = $1 AND client_id = $2 AND created_at > $3',
           [secret.id, id, new Date(clock() - SHOWN_MS)],
@@ -162,7 +162,7 @@ export function createClientSecrets(parts: {
   };
 }
 
-/** For how long the secret of a renewal can be shown, and its form sent again. */
+/** For how long a renewal's secret can be shown. Until then, sending the form again creates no other secret. */
 const SHOWN_MS = 5 * 60_000;
 
 export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'> {
@@ -291,7 +291,7 @@ const lastSecret = (areOthersLeaked: boolean): Refusal =>
     'Add a new secret first, and switch the client to it.',
   );
 
-/** An old and a new secret are both valid while the developer rotates them. Leaked secrets do not count. */
+/** Maximum number of secrets, without leaked ones: during a rotation, an old and a new one are both valid. */
 export const MAX_SECRETS = 2;
 
 const isSecret = formTest('client_secret');

@@ -46,7 +46,7 @@ export interface Client {
   readonly generation: number;
   /** Authorizations of an earlier generation have ended, and their refresh tokens too. */
   readonly endedThrough: number;
-  /** Present while some connections that ended when `endedThrough` was raised are not marked as ended in their rows. */
+  /** Present after `endedThrough` was raised, until the rows of all ended connections are marked as ended. */
   readonly endingSince?: Date;
   readonly renewedAt?: Date;
   /** Ids of leaked secrets, even if deleted: machine access tokens that were issued for these secrets are invalid. */

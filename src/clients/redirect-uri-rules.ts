@@ -21,7 +21,7 @@ export type RedirectUriCode =
 
 type RedirectUriWarningCode = 'plain_http' | 'localhost_name';
 
-/** `native`: the client is public and runs on the user's own device (RFC 8252), which has other rules. */
+/** `native` is true for public clients on the user's own device, whose redirect URIs have special rules (RFC 8252). */
 export interface RedirectUriOptions {
   readonly native: boolean;
 }

@@ -148,7 +148,7 @@ function overridable() {
   );
 }
 
-/** True if one of these variables selects a deployment. */
+/** True if a variable determines to which deployment the process belongs. */
 export const namesADeployment = (variables: Variables): boolean =>
   DEPLOYMENT.some((name) => variables[name] || variables[`${name}_FILE`]);
 

@@ -51,16 +51,16 @@ storage: {auto_migrate: false}
 tokens: {refresh_token: 3650d}
 `;
 
-/** Thrown if the settings of a command name no database, and so no deployment, and have no other problem. */
+/** Thrown if the only problem of a command's settings is that they name no database, and so no deployment. */
 export class NoDatabaseNamed extends ConfigurationProblems {}
 
 /**
- * Returns the settings for a command. If the settings file is refused, a command that needs only the right database
- * runs on the database of the environment, with defaults for all other settings.
+ * Returns the settings for a command. If the settings file is refused, a command that needs only the database uses the
+ * database that the environment names, with defaults for all other settings.
  *
- * @param options.mayUseDefaults true if only the database must be right; all other settings may have defaults.
+ * @param options.mayUseDefaults true if the command needs only the database, and can use defaults for the rest.
  * @param options.report called with a sentence about what is used instead of the file.
- * @returns the settings, a function like `findKeys`, and whether the settings say where the tokens are.
+ * @returns the settings, a function that returns the keys, and whether the store of the tokens is known.
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
 export function loadForCommand({
@@ -76,7 +76,7 @@ export function loadForCommand({
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };
   const lacksOnlyDatabase = problems.every(({ path }) => path === 'storage.database_url');
-  // An invalid database URL is a problem with the same path as a missing one, but it does name a database.
+  // Do not report an invalid database URL as a missing one, although both problems have the same path.
   if (lacksOnlyDatabase && !unknown.has('storage.database_url')) throw new NoDatabaseNamed(problems);
   const namesDatabase = found.overrides.some(({ setting }) => setting === 'storage.database_url');
   // If only values of variables are refused, the file is not the cause, so report the variables.
@@ -84,7 +84,7 @@ export function loadForCommand({
   if (!mayUseDefaults || !namesDatabase || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const instead = { environment, text: INSTEAD_OF_FILE };
   const standIn = examine(instead, { secretsAreNeeded: false });
-  // If problems remain without the file, variables cause them, so default settings do not help.
+  // Throw if problems remain without the settings file: variables cause them, so default settings do not help.
   if (standIn.problems.length > 0) throw new ConfigurationProblems(problems);
   report(
     `The settings file ${file} is refused: see \`gatehouse check-config\`. ` +
@@ -187,7 +187,7 @@ function examine(options: LoadOptions, { secretsAreNeeded }: { secretsAreNeeded:
   problems.push(...brand.problems);
   const directory = isOverridden ? '.' : projectDirectory;
   const settings = settingsFrom(values, upstream.providers, directory, brand.logos);
-  // Without the file most values are unknown, so that rules between settings cannot be checked.
+  // If the file cannot be read, skip the rules that compare settings, because most values are then unknown.
   if (read) problems.push(...brokenRules({ values, settings, unknown, overrides }));
   if (secretsAreNeeded && !unknown.has('storage.database_url')) {
     const missing = secretProblems(given, settings.storage);

@@ -23,6 +23,6 @@ export const isReachedFromElsewhere = (operatorsHost: string): boolean =>
 export const reloadCredentials = ({ cookieKeys }: Settings['secrets']): string[] =>
   cookieKeys.map((key) => createHmac('sha256', key).update('reload').digest('base64url'));
 
-/** Credentials, of which a request needs one; undefined if only this machine can connect to the listener. */
+/** Returns credentials, one of which each request needs; undefined if only this machine can connect to the listener. */
 export const neededCredentials = (operatorsHost: string, secrets: Settings['secrets']): string[] | undefined =>
   isReachedFromElsewhere(operatorsHost) ? reloadCredentials(secrets) : undefined;

@@ -10,7 +10,7 @@ export interface ConfigurationProblem {
   readonly value?: string;
   /** The problem as the end of a sentence, such as "is not a duration". */
   readonly message: string;
-  /** The value to write, or what else the operator should do. */
+  /** What the operator should do, for example which value to write. */
   readonly remedy: string;
 }
 

@@ -85,8 +85,8 @@ export function findSecrets(
 }
 
 /**
- * Like `readSecretsFile`, but for a service: if the keys of an existing database were replaced,
- * every session and refresh token would end without an explanation.
+ * Like `readSecretsFile`, but prevents a service from replacing the keys of an existing database. New keys would end
+ * every session and refresh token without an explanation.
  *
  * @throws ConfigurationProblems also if the file is missing although the database exists.
  */

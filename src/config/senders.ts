@@ -16,10 +16,10 @@ export const SENDER_VARIABLES = {
 
 export type SenderPath = keyof typeof SENDER_VARIABLES;
 
-/** A path without senders is not served. */
+/** The senders that may use each path. A path without a sender is not served. */
 export type Senders = Readonly<Record<SenderPath, readonly Sender[]>>;
 
-/** @param read returns the senders that a variable lists */
+/** @param read returns the senders in the value of the named variable */
 export const sendersBy = (read: (variable: string) => readonly Sender[]): Senders => ({
   changes: read(SENDER_VARIABLES.changes),
   leaks: read(SENDER_VARIABLES.leaks),

@@ -1,4 +1,4 @@
-/** The settings for the code. They are the values of the file, and values derived from these. */
+/** The settings as the code uses them: the values of the settings file, and values derived from the file. */
 import path from 'node:path';
 import type { Logos } from './brand-files.ts';
 import type { Secrets } from './environment.ts';

@@ -37,7 +37,6 @@ export function signInProviders(
 ): { readonly providers: SignInProvider[]; readonly problems: ConfigurationProblem[] } {
   const problems = [
     ...twice(entries, 'id', 'it is part of its URLs and metrics'),
-    // Accounts are linked by issuer, so that two providers with one issuer would share their users.
     ...twice(entries, 'issuer', 'it identifies the linked accounts'),
   ];
   const providers = entries.map((entry, index) => {

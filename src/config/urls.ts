@@ -1,7 +1,7 @@
 /** Checks URLs of stores and mail servers, and shows them without passwords. */
 import { isIP } from 'node:net';
 
-/** A part of the remedy for a wrong URL, because few people know that a password in a URL must be encoded. */
+/** Remedies for invalid URLs contain this text, because few people know that a password in a URL must be encoded. */
 export const PASSWORDS_IN_URLS = 'in the password, write % as %25, @ as %40, / as %2F';
 
 /** True if every `%` begins an encoded character. The drivers fail at any other `%`. */
@@ -14,7 +14,7 @@ export function isDecodable(url: string): boolean {
   }
 }
 
-/** A label of a host name (RFC 1123 §2.1), also with the underscores of container networks. Never a wildcard. */
+/** Matches a label of a host name (RFC 1123 §2.1), but no wildcard. Allows `_`, which container networks use. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 
 /** True for a possible name or IP address of one machine. An IPv6 address must have no brackets. */
@@ -25,7 +25,7 @@ export function isHost(host: string): boolean {
   return host.length <= 253 && labels.every((one) => LABEL.test(one)) && !/^\d+$/.test(labels.at(-1) ?? '');
 }
 
-/** True if a parsable URL names one machine and has no port 0. */
+/** True if the host of a parsable URL is a single machine, and the port is not 0. */
 export function hasHost(url: string): boolean {
   const { hostname, port } = new URL(url);
   return isHost(hostname.replace(/^\[|\]$/g, '')) && port !== '0';
@@ -42,8 +42,8 @@ export function isDatabaseUrl(url: string): boolean {
   const form = /^postgres(ql)?:\/\/[^/?#]*\/[^/@?#]+(\?[^#]*)?$/;
   if (!form.test(url) || !URL.canParse(url) || !isDecodable(url)) return false;
   const { hostname, searchParams } = new URL(url);
-  // The driver ignores unknown modes, other spellings of `sslmode`, and all values but the last. It would then not use
-  // TLS.
+  // Refuse unknown modes, other spellings of `sslmode`, and more than one value: the driver may ignore such parameters
+  // and connect without TLS.
   const sslModes = [...searchParams].filter(([name]) => name.toLowerCase() === 'sslmode');
   const isKnownMode = sslModes.every(([name, mode]) => name === 'sslmode' && SSL_MODES.includes(mode));
   const isSocket = hostname === '' || /^%2f/i.test(hostname);
@@ -57,7 +57,6 @@ const userinfo = String.raw`(?:[^\s/?#@:]*:[^\s/?#@]+@)?`;
 const redisForms = [
   // One Redis server; a path is the number of a database on this server.
   new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
-  // Sentinels; the path is the name of the master that they watch.
   new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
   // Some nodes of a cluster. The client asks these nodes for the other nodes.
   new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),

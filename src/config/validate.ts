@@ -52,7 +52,7 @@ export function shown(setting: string, value: unknown): string {
   return `${scheme}… (hidden, because it may contain a password)`;
 }
 
-/** Describes an unknown key. @param path its heading; empty for a key at the left margin. */
+/** @param path the headings above the key; empty for a key at the left margin */
 function unknownKey(path: readonly string[], key: string): ConfigurationProblem {
   // Do not show the value: it may be a secret that was put into the file.
   return { path: [...path, key].join('.'), message: 'is not a setting', remedy: remedyFor(path, key) };

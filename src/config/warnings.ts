@@ -8,9 +8,9 @@ import type { Settings } from './settings.ts';
 /** The permission of users other than the owner and the group to read a file. */
 const WORLD_READABLE = 0o004;
 /**
- * @param secrets the secrets of the environment or the data directory; none before the first start.
+ * @param secrets the keys from the environment or the data directory; empty before the first start.
  * @param secretFiles the files that settings name.
- * @param asked `hasPasskeys` is the value of `sign_in.passkeys`, even if the issuer cannot have passkeys.
+ * @param asked the issuer, and whether `sign_in.passkeys` is on, even if the issuer cannot have passkeys.
  */
 export function configurationWarnings(
   variables: Variables,

@@ -26,7 +26,7 @@ export function hopsVerdict(
   }
   if (recorded === from) return ok(`the service saw ${recorded}, the address of the doctor; ${stated}`);
   const other = `the service saw ${recorded} instead of ${from}, the address of the doctor; ${stated}`;
-  // The recorded address is a proxy's if it is `to`, or a loopback address, which no outside request has.
+  // Assume a proxy if the recorded address is `to`, or a loopback address, which no request from outside has.
   const isProxy = recorded === to || isLoopback(recorded);
   if (!isProxy && isPrivate(from) && !isPrivate(recorded) && proxyHops > 0) {
     return ok(`${other}: correct if this is the public address of this network`);

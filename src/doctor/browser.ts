@@ -13,7 +13,6 @@ export function createBrowser(issuer: string, send: Send, headers: Readonly<Reco
   /** The latest `Set-Cookie` line by cookie name. No two cookies of Gatehouse differ only in their path. */
   const cookies = new Map<string, string>();
 
-  /** Follows redirects to a page, or until one leaves the issuer's origin. @param form sent as a POST if present */
   async function open(path: string, form?: Readonly<Record<string, string>>, hops = 0): Promise<DoctorPage> {
     const pairs = [...cookies.values()].map((line) => line.split(';')[0] ?? '');
     const cookie = pairs.filter((pair) => pair.slice(pair.indexOf('=') + 1) !== '').join('; ');

@@ -60,7 +60,7 @@ export async function watchChanges(
   }
 
   const start = performance.now();
-  // Try twice: a node ends the streams of a changed client, and may learn of a new client only during the first try.
+  // Try twice: the client is new, and a node that learns of this client during the first try ends the client's streams.
   const trouble = (await troubleOnce()) && (await troubleOnce());
   return trouble ?? ok('the stream stays open, and its heartbeats arrive one by one', performance.now() - start);
 }

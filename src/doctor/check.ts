@@ -18,7 +18,7 @@ type Provided = { readonly [Name in Need]: Awaited<ReturnType<Needs[Name]>> };
 export const PUBLIC = 'issuer';
 
 /**
- * @param where the `where` of findings whose verdict does not set `where`
+ * @param where the value of `where` for findings that have none
  * @param run returns no verdict if the check does not apply to this deployment
  */
 export const check = <Used extends Need>(
@@ -33,10 +33,10 @@ export type Check = ReturnType<typeof check>;
 const STORES: readonly Need[] = ['server', 'database', 'tokens', 'nodes', 'running', 'visitor'];
 
 /**
- * Runs the checks in order until `signal` aborts. A check whose need cannot be opened is reported as not checked.
- * Always closes what was opened, and deletes the doctor's account.
+ * Runs the checks in order until `signal` aborts. A check whose store or connection cannot be opened is reported as not
+ * checked. Finally closes all stores and connections, and deletes the doctor's account.
  *
- * @param say receives each finding as text, and how many findings there are
+ * @param say receives each finding as text, and the number of findings so far
  */
 export async function runChecks(
   checks: readonly Check[],
@@ -55,7 +55,7 @@ export async function runChecks(
       say(findingText(finding), findings.length);
     }
   }
-  /** Reports a store that stopped answering, because the doctor's account may then be left behind. */
+  /** Reports a store that stopped answering. Another run of the doctor may then have to delete this run's account. */
   function addLost(name: string, error: unknown): void {
     if (!(error instanceof StorageUnavailable)) throw error;
     const verdict = storeProblem(error);

@@ -51,7 +51,7 @@ interface Step {
 
 export type StepName = keyof typeof STEPS;
 
-/** The steps in their order. If the service has no retry window, skip the step `retry`, which would be a replay. */
+/** The steps in their order. Skip `retry` if the service has no retry window: `retry` would then be a replay. */
 export const STEPS = {
   exchange: {
     path: ENDPOINT.token,

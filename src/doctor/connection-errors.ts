@@ -7,7 +7,7 @@ export const START = 'start the service (`systemctl start gatehouse.target`, in 
 
 export const PROXY_HELP = 'docs/first-aid.md, part "The doctor blames the proxy", has the lines to write';
 
-/** Describes an answer by its status, error and request id. */
+/** Returns the status, the error and the request id of an answer as text. */
 export function described({ status, body, requestId, headers }: DoctorAnswer): string {
   if (requestId === undefined) {
     const server = headers.get('server');
@@ -58,7 +58,7 @@ function ownRemedy({ status, text, body }: DoctorAnswer): string | undefined {
   return status >= 500 ? 'search the log of the nodes for the request id' : undefined;
 }
 
-/** Returns the verdict for a request without an answer. @param error why the request failed */
+/** Returns what the doctor reports for a request that received no response. @param error why the request failed */
 export function unreachable(error: unknown): Verdict {
   // If the host has several addresses, Node reports one error for each address.
   const single = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
@@ -71,7 +71,7 @@ export function unreachable(error: unknown): Verdict {
     ${remedy ?? 'check that the proxy and the nodes run, and the routes to them'}`;
 }
 
-/** Verdicts by error code: each key lists parts of codes, separated by spaces. */
+/** Maps error codes to verdicts. A key lists whole codes, or parts of codes, separated by spaces. */
 export type CodeTable = Readonly<Record<string, Verdict>>;
 
 export const byCode = (table: CodeTable, code: string): Verdict | undefined =>

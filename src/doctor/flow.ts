@@ -10,7 +10,6 @@ import { inWords, notChecked, ok, problem, type Verdict } from './findings.ts';
 import type { DoctorAnswer, Send } from './requests.ts';
 import { REDIRECT_URI, type Visitor } from './visitor.ts';
 
-/** @param sent describes the request, without secrets @param shows says what the expected answer proves */
 const judge = (isRight: boolean, answer: DoctorAnswer, sent: string, remedy: string, shows: string): Verdict =>
   isRight
     ? ok(shows)
@@ -132,7 +131,6 @@ const CLIENT_STEPS: readonly (readonly [name: StepName, shows: string, remedy: s
   ['refresh_revoked', 'the refresh token of the ended authorization is refused (invalid_grant)', NODES_DIFFER],
 ];
 
-/** Creates a client's steps, from exchange to revocation. @param before an object with the code after the approval */
 function clientSteps(
   { client, journey }: Visitor & { journey: { isClientAccepted: boolean } },
   before: Held,

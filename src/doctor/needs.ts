@@ -1,4 +1,4 @@
-/** Opens each store and connection that the doctor's checks need only once, and reports whether it can be opened. */
+/** Opens each store and connection for the doctor's checks once, and reports whether it can be opened. */
 import { systemClock } from '../base/clock.ts';
 import type { OperatedBy } from '../base/operated-by.ts';
 import type { Variables } from '../config/environment.ts';
@@ -36,18 +36,18 @@ export interface ExaminationOptions {
 export interface Context extends ExaminationOptions {
   readonly findings: readonly Finding[];
   add(check: string, where: string, ...verdicts: readonly Verdict[]): void;
-  /** Calls `work` after the last check; the latest deferred function is called first. */
+  /** Calls `work` after the last check. Deferred functions are called in reverse order. */
   defer(work: () => unknown): void;
 }
 
-/** Thrown if a need of checks, such as a store, cannot be opened. The message says why the checks were not made. */
+/** Thrown if a store or another resource for a check is unavailable. The message says why the check did not run. */
 export class NeedFailed extends Error {}
 
 /** Multiplies the timeouts of the stores, so that the doctor reports a slow store instead of a failed one. */
 const TIMEOUT_FACTOR = 10;
 const NO_DATABASE = 'the database cannot be used';
 
-/** Functions that open what the checks need. Further calls return the same value. @throws NeedFailed */
+/** Functions that open stores and connections for checks. Later calls return the same value. @throws NeedFailed */
 export type Needs = ReturnType<typeof createNeeds>;
 
 export function createNeeds(context: Context) {
@@ -98,7 +98,7 @@ export function settingsProblems(error: unknown): Verdict[] {
   return error.problems.map(({ path, message, remedy }) => trouble('problem', path)`${path} ${message} → ${remedy}`);
 }
 
-/** Describes a store that cannot be used. The remedy is the one that a start of the service prints for this error. */
+/** Returns the verdict on a store that cannot be used, with the remedy that a starting service prints for the error. */
 export function storeProblem(error: unknown, start = ''): Verdict {
   const failure = error as Error & { readonly reason?: string; readonly remedy?: string };
   const { message, reason = message, remedy = troubleOf(error)?.remedy } = failure;
@@ -258,6 +258,6 @@ async function openVisitor(
     return stream;
   });
   const recordedAddress = () => visitors.recordedAddress(added.accountId);
-  // The flow sets `journey.isClientAccepted`, which later checks read, once the client has authenticated.
+  // The flow check sets `journey.isClientAccepted` when the client has authenticated. Later checks read this member.
   return { ...added, journey: { isClientAccepted: false }, stream, recordedAddress };
 }

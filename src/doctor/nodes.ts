@@ -38,7 +38,6 @@ export function clockTrouble({ node, aheadMs }: { readonly node: string; readonl
   ];
 }
 
-/** Returns one text for each distinct value, which lists where that value was found. */
 function groups(values: readonly (readonly [where: string, value: string | undefined])[]) {
   const places = Map.groupBy(values, ([, value]) => value);
   places.delete(undefined);
@@ -52,7 +51,7 @@ function settingsVerdict(nodes: readonly ListedNode[], settings: SettingsWithout
   let status = warning;
   for (const name of new Set([ours, ...nodes.map(({ runsWith }) => runsWith.settings)].flatMap(Object.keys))) {
     const values = nodes.map(({ node, runsWith }) => [node, runsWith.settings[name] ?? 'none'] as const);
-    // The doctor may have no mail settings, because the mail server's URL is a secret that only the service has.
+    // The doctor may have no mail settings, because only the service knows the mail server's URL, which is a secret.
     const isSecret = name.startsWith('mail.') && ours[name] === undefined;
     const found = groups(isSecret ? values : [...values, ['the doctor', ours[name] ?? 'none']]);
     if (found.length > 1) differences.push(`${name} is ${found.join(', ')}`);

@@ -1,4 +1,4 @@
-/** Sends the doctor's requests, each on a new connection, to the issuer or to a given address. */
+/** Sends the HTTP requests of `gatehouse doctor`, each on a new connection, to the issuer or to a given address. */
 import type { IncomingMessage } from 'node:http';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { openAnswer, wholeAnswer } from '../base/outgoing-requests.ts';

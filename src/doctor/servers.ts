@@ -42,7 +42,7 @@ async function mailVerdict(
   } catch (error) {
     // Printing the message is safe: nodemailer, the mail server and the system never put the password into it.
     const { code = '', message } = error as Error & { code?: string };
-    // Recognize an untrusted certificate by the message: nodemailer sets the code of a socket error.
+    // Recognize an untrusted certificate by the message, because nodemailer sets the same code as for any socket error.
     const kind = /certificate/i.test(message) ? 'ETLS' : code;
     const says = byCode(MAIL_TROUBLES, kind) ?? problem`fails → see the log of the mail server`;
     return { ...says, message: `no mail can be sent: ${host} ${says.message} (${message.trim()})` };

@@ -21,7 +21,7 @@ const redisCheck = (
   });
 
 export const STORE_CHECKS: readonly Check[] = [
-  // Reports migrations as not checked if the server does not answer. Opening the database reports pending migrations.
+  // Reports migrations as not checked if the server does not answer. `openSchema` reports pending migrations.
   check('migrations', ['server'], '', () => []),
 
   check('database_connections', ['database', 'nodes', 'settings'], 'DATABASE_URL', async (provided) => {

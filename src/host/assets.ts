@@ -106,7 +106,7 @@ function assetOf(name: string, body: Buffer = readFileSync(new URL(name, directo
   return { body, type: types[extname(name)] ?? 'application/octet-stream', hash };
 }
 
-/** Adds a file of `views/assets` or, if given, `body` under the name of that file. @returns the URL */
+/** Adds a file of `views/assets`. If `body` is given, it replaces the content of the file. @returns the URL */
 export function publish(files: Assets, name: string, body?: Buffer): string {
   const plain = assetOf(name, body);
   const asset = /text|svg/.test(plain.type) ? compressed(plain) : plain;

@@ -14,9 +14,9 @@ export interface RefusalOptions {
 }
 
 /**
- * All requests enter the service here. Passes a request to `handler` only if every parser reads its target alike, and
- * answers each error that `handler` does not catch. An uncaught error in an event handler of Node would end the
- * process, and a proxy would repeat the request at the next node.
+ * All requests enter the service here. Passes a request to `handler` only if all parsers agree on the meaning of its
+ * target. Answers each error that `handler` does not catch. An uncaught error would end the process, and a proxy would
+ * send the same request to the next node.
  */
 export function guardRequests(handler: RequestHandler, options: RefusalOptions): RequestListener {
   const { log } = options;

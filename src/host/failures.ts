@@ -8,7 +8,7 @@ import type { ErrorPage } from '../pages/error-page/error-page.ts';
 import { errorBody, OAuthError, oauthErrorAnswer } from '../provider/oauth-error.ts';
 import { shownPath } from './request-checks.ts';
 
-/** A store that answers again is detected within 1 s. An account whose queue is full accepts requests even sooner. */
+/** Seconds until a retry: a recovered store is detected within 1 s, and an account's full queue empties even sooner. */
 const RETRY_AFTER_SECONDS = '2';
 
 /** Answers errors of the OAuth routes as OAuth errors in JSON. */
@@ -61,7 +61,6 @@ export function answerErrorPages(parts: { errorPage: ErrorPage; issuer: string; 
   };
 }
 
-/** True for a 404 under the paths of programs, unless the caller prefers HTML, as browsers do. */
 function isMissedByProgram(ctx: Context): boolean {
   const path = /^\/(oauth|\.well-known)\//.exec(ctx.path);
   if (ctx.status !== 404 || !path) return false;
@@ -84,7 +83,6 @@ function logFailure(ctx: Context, error: unknown, log: Logger): void {
   log.error({ requestId: ctx.state.requestId, path: shownPath(ctx), err: error }, 'request failed');
 }
 
-/** The codes of errors after the client closed the connection during the answer. */
 const CLIENT_LEFT = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'];
 
 /** Logs errors that Koa emits after the steps of a request. Koa's own listener would print them. */

@@ -7,7 +7,7 @@ import { ownCookie } from '../pages/own-cookie.ts';
 import { type FormSession, markOf, type Visitor } from '../pages/page.ts';
 import { formOf } from '../provider/form.ts';
 
-/** A form token: an account id or nothing, the mark of the session, and a MAC over these and the browser id. */
+/** A form token: an account id or nothing, the session's mark, and a MAC, which also covers the browser id. */
 const TOKEN = /^((?:acc_[A-Za-z0-9_-]{16})?)\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/;
 
 export type FormTokens = ReturnType<typeof createFormTokens>;
@@ -29,8 +29,8 @@ export function createFormTokens(parts: {
   const given = requestState<string>('a new browser');
 
   /**
-   * Returns the random id of this browser. A new browser gets the id in a cookie that ends with the browser. Several
-   * calls for one answer set only one cookie.
+   * Returns the random id of this browser. A new browser gets the id in a cookie that is deleted when the browser is
+   * closed. Several calls during one request set only one cookie.
    */
   function browserOf(ctx: Context): string {
     const known = cookie.longId(ctx) ?? given.find(ctx);

@@ -17,13 +17,13 @@ import { oneAtATime } from './one-at-a-time.ts';
 export interface ConnectionLimits {
   /** Maximum bytes of request line and headers, enough for an authorization request with a long `state`. */
   readonly maxHeaderSize: number;
-  /** Maximum time for all headers. It begins with their first byte or, before that, with the connection. */
+  /** Maximum time for all headers, from their first byte or, before one arrives, from the start of the connection. */
   readonly headersTimeout: number;
   /** Like `headersTimeout`, but until the whole body has arrived. */
   readonly requestTimeout: number;
   /** Time between two checks of `headersTimeout` and `requestTimeout`, which can be exceeded by this much. */
   readonly connectionsCheckingInterval: number;
-  /** When an idle connection is closed. Proxies must close it earlier, or they could send a request meanwhile. */
+  /** Time until an idle connection is closed. Proxies must close it earlier, or they may send a request just then. */
   readonly keepAliveTimeout: number;
   /** Maximum time without a byte in either direction during a request or an answer. */
   readonly idleTimeout: number;
@@ -178,24 +178,23 @@ const MAX_LINGERS = 4;
 
 /**
  * The last part of the shutdown delay, in which connections stay open after an answer. A proxy without health checks
- * sends requests until the port refuses connections. If the proxy can reuse connections, it opens few new ones. That
- * matters because the system resets connections that were not accepted before the port closed.
+ * sends requests until the port refuses connections. A proxy that can reuse connections opens few new ones. Each new
+ * connection is a risk: the system resets it if it is not accepted before the port closes.
  */
 const REUSE_MS = 1_000;
 
 const MAX_WAIT_FOR_QUIET_MS = 1_000;
-/** If no connection was accepted within this time, none waits, except after a turn longer than `SHORT_TURN_MS`. */
+/** If no connection was accepted for this long, none is waiting, unless an event loop turn exceeded `SHORT_TURN_MS`. */
 const QUIET_MS = 5;
 /**
- * The longest turn of the event loop after which no connection can wait. A turn accepts connections only at its start,
- * so a connection that arrived during a longer turn still waits.
+ * A turn of the event loop accepts connections only at its start. After a turn longer than this, a connection that
+ * arrived during the turn may still wait.
  */
 const SHORT_TURN_MS = 1;
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 interface Answers {
-  /** How many answers were sent. */
   sent: number;
   /** The answers in progress. */
   readonly open: Set<ServerResponse>;
@@ -235,8 +234,8 @@ export function createDeparture() {
     ServerResponse: Answer,
 
     /**
-     * Accepts requests during the delay, closes the ports, and resolves when every request is answered. Answers end
-     * connections (RFC 9112 §9.6), except in the last second before the ports close.
+     * Accepts requests during the delay, closes the ports, and resolves when every request is answered. Each answer
+     * closes its connection (RFC 9112 §9.6), except in the last second before the ports close.
      * @param servers the servers that use `ServerResponse`
      * @param options.delayMs how long load balancers may take to notice that this node is leaving
      * @param options.onClosed called when the ports are closed, so that new connections reach other nodes
@@ -310,7 +309,7 @@ async function closeWhenAnswered(
  */
 function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
   const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);
-  // Node.js closes no connection whose answer is not `finished`. Nothing else reads `finished` until it is restored.
+  // With `finished` set to false, Node.js does not close the connection. Restore the value directly after the call.
   for (const answer of stillRead) answer.finished = false;
   for (const server of servers) server.closeIdleConnections();
   for (const answer of stillRead) answer.finished = true;

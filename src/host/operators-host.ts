@@ -36,7 +36,7 @@ export function createOperatorsHost(parts: {
   readonly operatorsHost: string;
   readonly readiness: Readiness;
   readonly metrics: Metrics['text'];
-  /** Both functions throw ConfigurationProblems if the settings have problems. `preview` changes nothing. */
+  /** `preview` changes nothing. Like `everywhere`, it throws ConfigurationProblems if the settings have problems. */
   readonly reload: {
     readonly preview: () => Promise<object>;
     readonly everywhere: (by?: OperatedBy) => Promise<object>;

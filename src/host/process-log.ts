@@ -66,7 +66,7 @@ export function createProcessLog({ level }: { readonly level: string }): Logger 
   const log = pino({ level, mixin: logMixin }, stream);
   process.on('exit', stream.flushSync);
   process.on('uncaughtExceptionMonitor', (err) => {
-    // After the start, a listener of main.ts logs the error and lets the process continue.
+    // Once the service has started, a listener of main.ts logs uncaught errors and lets the process continue.
     if (process.listenerCount('uncaughtException') > 0) return;
     log.fatal({ err }, 'the process exits after an unexpected error');
   });

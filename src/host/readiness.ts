@@ -22,7 +22,7 @@ export type Probe = () => Promise<number>;
 
 export type Readiness = ReturnType<typeof createReadiness>;
 
-/** This is shorter than 2 s, the maximum time for any request. */
+/** The timeout of a probe is shorter than 2 s, the maximum time for any request. */
 const PROBE_TIMEOUT_MS = 1_800;
 const RESULT_SHARED_MS = 1_000;
 
@@ -92,7 +92,6 @@ function reasonOf(error: unknown): string {
 }
 
 const CLOCK_WARNING_MS = 5_000;
-/** A node whose clock differs more from a store's clock is not ready. */
 const MAX_CLOCK_DIFFERENCE_MS = 30_000;
 
 /** Returns why the node must get no requests, with the remedy; undefined if its clock is right. */
@@ -123,7 +122,7 @@ export function createClockWatch(log: Pick<Logger, 'error' | 'warn' | 'info'>) {
 
   return ({ database, tokens }: StoreStates): void => {
     look('database', database);
-    // If tokens are in the database, do not log the same clock twice.
+    // If tokens are in the database, both stores have the same clock: check and log it only once.
     if (tokens !== database) look('tokens', tokens);
   };
 }

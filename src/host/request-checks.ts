@@ -1,10 +1,10 @@
-/** Checks of a request before all other steps, and the form in which logs show its path. */
+/** Checks each request before all other steps, and formats its path for the logs. */
 import type { IncomingMessage } from 'node:http';
 import type { Context, Middleware, Next } from 'koa';
 import type { Answer } from '../base/answer.ts';
 import { languages } from '../texts/texts.ts';
 
-/** Returns the refusal of a request that no step may get; undefined for every other request. */
+/** Returns the answer that refuses the request; undefined if the request is acceptable. */
 export type CheckRequest = (request: IncomingMessage) => Answer | undefined;
 
 export const requireChecked = (check: CheckRequest): Middleware =>
@@ -43,8 +43,8 @@ export function checkHost(issuer: string): CheckRequest {
 const MAX_HOST_LENGTH = 100;
 
 /**
- * Returns the Host header for a message, which may reveal a proxy that changed it. Replaces characters that control a
- * terminal.
+ * Returns the Host header for an error message: the reader can see whether a proxy has changed the header. Replaces
+ * characters that control a terminal.
  */
 export const shownHost = (named = 'no host'): string => named.replace(/[^\x21-\x7e]/g, '?').slice(0, MAX_HOST_LENGTH);
 

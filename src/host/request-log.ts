@@ -8,7 +8,7 @@ import { statusOf } from './failures.ts';
 import type { ObserveRequest } from './metrics/durations.ts';
 import { routeOf, shownPath } from './request-checks.ts';
 
-/** 64 random bits. `randomUUID` is fast, because Node caches its random bytes. */
+/** Returns an id with 64 random bits. Uses `randomUUID`, which is fast because Node caches random bytes. */
 export function newRequestId(): string {
   const uuid = randomUUID();
   return `req_${uuid.slice(0, 8)}${uuid.slice(-8)}`;
@@ -43,7 +43,7 @@ export function createRequestLog(parts: RequestLogParts) {
     const requestId = newRequestId();
     const request = { requestId };
     Object.assign(ctx.state, request);
-    // Read the address now, because it is unknown once the caller has disconnected.
+    // Read the network address now, because it is unknown once the caller has disconnected.
     const { method, ip } = ctx;
     try {
       await withinRequest(request, work);
@@ -97,7 +97,7 @@ export function requestLine(log: Logger) {
       if (value !== undefined) line += `,"${name}":${typeof value === 'string' ? JSON.stringify(value) : value}`;
     }
     const stream = inside[symbols.streamSym];
-    // The process log uses `lastLevel` to decide which lines to write at once.
+    // The process log uses `lastLevel` to decide whether to write the line immediately.
     stream.lastLevel = number;
     stream.write(`${line},"msg":"request"}\n`);
   };

@@ -32,8 +32,8 @@ export function securityHeaders(issuer: string) {
       xFrameOptions: { action: 'deny' },
     });
   const ownFormHeaders = pageWith({ ...PAGE_POLICY, 'form-action': ["'self'"] });
-  // A client that opens these pages in a popup window needs `window.opener` afterwards. Send this
-  // explicitly, because these headers replace those of `page`.
+  // A client that opens an authorization page in a popup window needs `window.opener` afterwards. Send `unsafe-none`
+  // explicitly, because it must replace the header that `page` has set.
   const clientFormHeaders = pageWith(PAGE_POLICY, {
     crossOriginOpenerPolicy: { policy: 'unsafe-none' },
   });

@@ -20,7 +20,7 @@ const senderName = requestState<string>('requireSender');
 
 const PATHS: readonly string[] = Object.keys(SENDER_VARIABLES).map((path) => `/${path}`);
 
-/** Answers 404 at each path without a configured sender. */
+/** Answers 404 if no sender is configured for the path of the request. */
 export const hideUnconfigured =
   ({ senders }: SenderParts): Middleware =>
   (ctx, next) =>

@@ -1,4 +1,4 @@
-/** Renders the pages from the EJS files of `views/`, which can use only the variables `LOCALS`. */
+/** Renders pages from the EJS files of `views/`. These files can use only the variables in `LOCALS`. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -56,7 +56,7 @@ interface Frame {
   readonly demand?: { readonly until: Moment; readonly href: string };
   /** Read this only for pages with a form, because reading it sets a cookie if the browser has none. */
   readonly formToken: string;
-  /** Every language, if the user can choose between several. */
+  /** The languages between which the user can choose; empty if there is only one. */
   readonly languages: readonly { readonly tag: string; readonly name: string }[];
   /** False if the page only has a link to the page on which the user can choose a language. */
   readonly hasLanguageForm: boolean;
@@ -96,7 +96,7 @@ export function createRender(parts: {
         return formTokens.formToken(ctx, visitor);
       },
       languages: languageOf ? languageNames() : [],
-      // An error page has only a link to the choice of languages, because a form sets a cookie.
+      // An error page has a link to the choice of languages instead of a form, because a form sets a cookie.
       hasLanguageForm: name !== 'error',
       drawnAt: ctx.originalUrl,
     };

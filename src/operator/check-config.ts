@@ -50,7 +50,7 @@ const shownValue = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? 'not set');
 
 /**
- * Creates a PostgreSQL client without connecting it, which reads the files that its URL names (`sslrootcert=…`).
+ * Creates a PostgreSQL client without connecting it. The client reads files named in its URL (`sslrootcert=…`).
  *
  * @throws ConfigurationProblems if the client refuses the URL or one of the files
  */

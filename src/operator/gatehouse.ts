@@ -11,7 +11,7 @@ import { readAssignments, readEnvironmentFile } from './environment-file.ts';
 
 const COMMAND = path.join(import.meta.dirname, 'main.ts');
 const UNITS = 'gatehouse@*.service';
-/** If `list-units` finds no instance, show the properties of this one: all instances have the same properties. */
+/** The instance whose properties are read if `list-units` finds no instance. All instances have the same properties. */
 const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
@@ -88,8 +88,8 @@ function runIn({ user, environment }: Unit): void {
     ...environment,
   };
   const { execPath, argv } = process;
-  // Do not use `--require`: Node would search the working directory, which the user of the service may be unable to
-  // read, such as /root. bin/gatehouse has already checked the version of Node.
+  // bin/gatehouse has already used `--require` to check the version of Node. Do not repeat this option: Node would
+  // search the working directory, such as /root, which the user of the service may be unable to read.
   process.execve?.(execPath, [execPath, '--max-semi-space-size=8', COMMAND, ...argv.slice(2)], variables);
 }
 

@@ -46,7 +46,7 @@ async function endLeaked(registries: Registries, text: string): Promise<Report> 
     announce: (leak) => leaks.push(leak),
   });
   const ended = leakedValues.end(found, 'operator');
-  // If a store fails, still send the mails about the values that were revoked before the failure.
+  // Even if a store fails, send the mails about the values that are already revoked.
   await ended.catch(() => {});
   for (const leak of leaks) {
     const account = leak.accountId === undefined ? undefined : await accounts.find(leak.accountId);

@@ -12,7 +12,7 @@ import { REFUSED, table, toMoment } from './command/report.ts';
 
 /** The pause between two reads, and the shortest timeout of a read. */
 const POLL_PAUSE_MS = 500;
-/** The maximum duration of a read whose timeouts are not shortened. */
+/** The maximum duration of a read with the default timeouts. */
 const READ_MS = 2_000;
 const MAX_NODES = 1_000;
 
@@ -60,10 +60,10 @@ function seconds(text: string): number {
 }
 
 /**
- * Gives up when `within` seconds have passed, or less than two pauses earlier.
+ * Gives up after `within` seconds, or earlier if the remaining time is too short for a pause and a read.
  *
- * @param read opens the database for one query and closes it, because the database may restart between two reads; takes
- * at most `leftMs`
+ * @param read opens the database for one query and closes it, because the database may restart between two reads; its
+ * time limit is `leftMs`
  */
 async function waitFor(
   { wait, within }: Required<NodesOptions>,

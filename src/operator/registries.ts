@@ -29,7 +29,7 @@ type ChangeRecord = (tx: Queries) => Promise<void>;
 
 export type Registries = ReturnType<typeof createRegistries>;
 
-/** The functions of a command that are called while its registries are opened. */
+/** The functions of a command that `withRegistries` calls while it opens the database. */
 export interface Opening {
   /** Loads the settings. If the settings file is refused, prints on standard error what is used instead. */
   readonly load: () => ReturnType<typeof loadForCommand>;
@@ -43,9 +43,9 @@ export interface Opening {
   readonly onWait: (session: string) => void;
 }
 
-/** Multiplies the service's database timeouts, because no browser waits for a command. */
+/** Multiplies the service's database timeouts. A command may wait longer, because no browser waits for it. */
 export const TIMEOUT_FACTOR = 10;
-/** The database ends a transaction that is idle longer, because a command stopped by Ctrl-Z would keep its locks. */
+/** The database ends a transaction idle for this time, so that a command stopped by Ctrl-Z does not keep its locks. */
 const MAX_IDLE_MS = 2_000;
 
 const newerSchema = (names: readonly string[]): string =>

@@ -97,7 +97,7 @@ async function revokeClient(registries: Registries, clientId: string, operator: 
   const client = await clientNamed(registries, clientId);
   if (client.kind === 'resource-server') throw withoutTokens(client);
   if (client.kind === 'machine') return revokeMachine(registries, client, operator);
-  // Count also the connections that an earlier, interrupted command has not marked as ended.
+  // If an earlier command was interrupted, some ended connections are not yet marked as ended: count these, too.
   const people = await registries.connections.countOf(clientId, 'unmarked');
   const { name } = client;
   await confirm(`Ends the connections of ${peopleText(people)} people to ${name}.`);

@@ -55,7 +55,7 @@ declare module './view-data.ts' {
 }
 
 interface ConnectionView extends ConnectionRow, Said {
-  /** The time of the latest approval; undefined if the user has approved the client only once. */
+  /** The time of the latest approval, if the user has approved the client more than once; otherwise undefined. */
   readonly approved: Moment | undefined;
   /** Undefined if the client still belongs to its first owner. */
   readonly ownedSince: Moment | undefined;

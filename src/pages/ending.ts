@@ -12,14 +12,14 @@ export interface Ending<Subject> {
   readonly path: string;
   readonly admit?: readonly Middleware[];
   readonly isUrgent?: boolean;
-  /** Returns the subject that the user can end; undefined if it has already ended, for example in another tab. */
+  /** Returns what this page can end, such as a session or an API key; undefined if it no longer exists. */
   find(ctx: Context): Promise<Subject | undefined>;
   ask(ctx: Context, subject: Subject): Question;
-  /** @returns undefined if the subject has ended meanwhile @throws Refusal, which is shown above the question */
+  /** @returns undefined if `subject` no longer exists @throws Refusal, which is shown above the confirmation form */
   end(ctx: Context, subject: Subject): Promise<Ended | undefined>;
-  /** The notice if the subject has already ended or does not exist. A common text reveals no ids of other users. */
+  /** The notice if `find` or `end` returns undefined. One text for all causes does not reveal which ids exist. */
   readonly already: Text;
-  /** Returns the URL of the button *Cancel*, to which users are also redirected after they have confirmed. */
+  /** Returns the URL to which *Cancel* leads. A confirmation redirects the user to the same URL by default. */
   back(ctx: Context): string;
 }
 

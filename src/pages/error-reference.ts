@@ -50,7 +50,6 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
       title: titleOf(code),
       meaning: message(`error-reference.${code}-meaning`),
       causes: causesOf(code, lifetimes),
-      /** The endpoints that return the error, by path or in words, each with its HTTP status or its other answer. */
       answers: Object.entries(answers).map(([endpoint, answer]) => ({
         endpoint: endpoint.startsWith('/') ? endpoint : inWords(endpoint),
         answer: typeof answer === 'number' ? answer : inWords(answer),
@@ -59,7 +58,6 @@ export function errorReference(code: string, lifetimes: Lifetimes) {
   );
 }
 
-/** Returns causes with their remedies. The keys of these texts end with a number, counted from 1. */
 function causesOf(code: string, lifetimes: Lifetimes) {
   const durations = Object.entries(lifetimes).map(([name, seconds]) => [name, durationOf(seconds)] as const);
   const values = Object.fromEntries(durations);
@@ -87,7 +85,6 @@ export function errorReferencePage(parts: {
     await kit.render(ctx, 'error-reference-index', { errors });
   }
 
-  /** An unknown code gets Koa's 404. */
   async function show(ctx: Context): Promise<void> {
     const page = errorReference(String(ctx.params.code), lifetimes);
     if (page) await kit.render(ctx, 'error-reference', page);

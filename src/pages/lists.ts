@@ -17,7 +17,7 @@ export interface ListForm<Row> {
   idOf(row: Row): string;
   /** Returns the searchable text of a row. */
   textOf(row: Row): string;
-  /** The first order is the default. */
+  /** The first sort order is the default. */
   readonly orders: readonly [ListOrder<Row>, ...ListOrder<Row>[]];
   readonly filters?: readonly ListFilter<Row>[];
 }
@@ -59,7 +59,7 @@ export interface ListTools {
   readonly search: string;
   readonly orders: readonly ListChoice[];
   readonly filters: readonly ListChoice[];
-  /** True if the list is so long that the page shows the search, the orders and the filters. */
+  /** True if the list is so long that the page offers a search, sort orders and filters. */
   readonly hasTools: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface FormChecks {
 export interface Notices {
   /** Redirects to a page of this service, which shows the sentence once. */
   redirect(ctx: Context, url: string, sentence: Text): Promise<void>;
-  /** Returns and deletes the sentence for this page and the current session. */
+  /** Returns and deletes the notice for this page and the current session. */
   take(ctx: Context): Promise<Text | undefined>;
 }
 
@@ -81,7 +81,7 @@ export async function visitorOf(ctx: Context, parts: VisitorParts): Promise<Visi
   return found && mayAct(found.standing) ? found : undefined;
 }
 
-/** Returns the visitor that an earlier step of this request has found, if any. */
+/** Returns the signed-in user, if an earlier step of this request has looked up the session. */
 export const foundVisitor = visitors.find;
 
 /** Returns the visitor. Use this only in steps after `requireSignedIn`. */

@@ -20,7 +20,7 @@ declare module './view-data.ts' {
     readonly profile: {
       /** The strongest sign-in method of the user. */
       readonly signInBy: 'passkey' | 'provider' | 'password' | 'nothing';
-      /** The name of the passkey or of the provider in `signInBy`. */
+      /** The name of the passkey or provider; empty if `signInBy` is `password` or `nothing`. */
       readonly methodName: string;
       /** Undefined if the page does not propose a passkey. */
       readonly addPasskeyUrl: string | undefined;

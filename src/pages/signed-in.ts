@@ -39,7 +39,7 @@ import type { RightsInWords } from './words/rights.ts';
 declare module './view-data.ts' {
   interface ViewData {
     readonly 'confirm-password': {
-      /** The URL of the sent form, to which it is sent again together with the password. */
+      /** The URL that receives the password and the values of the form for which the user must re-authenticate. */
       readonly action: string;
       readonly email: string;
       readonly hasPassword: boolean;
@@ -59,7 +59,7 @@ declare module './view-data.ts' {
 /** The method with which the user has re-authenticated, or why the method was refused. */
 type Proof = { readonly method: ConfirmationMethod } | { readonly problem: Text; readonly isTypedWrong: boolean };
 
-/** Sensitive actions require a re-authentication if the latest sign-in is older. */
+/** Sensitive actions require a re-authentication if the user's latest sign-in is older than this. */
 const RECENT_SECONDS = 600;
 
 /** The form fields that are stored before a sign-in, and shown again afterwards. None of them may contain a secret. */
@@ -127,7 +127,6 @@ export function createPageKit(parts: {
   const { checkPassword, enabled, formDrafts, standings, errorPage } = parts;
   const { upstream, passkeys } = enabled;
 
-  /** Stores the typed form values for the account of the form only. @returns the name to pass to `find` */
   async function keepTyped(ctx: Context): Promise<string | undefined> {
     const owner = forms.formAccount(ctx);
     const typed = [...formOf(ctx)].filter(([name]) => TYPED_FIELDS.includes(name));
@@ -269,5 +268,5 @@ export function createPageKit(parts: {
   };
 }
 
-/** Returns the page of the form. For a form of another user, returns the list above it, which every user can open. */
+/** Returns the path of the form's page or, for a form of another user, of a list that every user can open. */
 const pageOf = ({ path }: Context, isTheirs: boolean): string => (isTheirs ? path : path.split('/', 3).join('/'));

@@ -22,7 +22,7 @@ export interface ViewData {
       readonly value: string;
       readonly advice: Text;
     };
-    /** Says what a user can do who has not copied the secret. */
+    /** Says what to do if the user has not copied the secret. */
     readonly remedy: Text;
     readonly next: { readonly href: string; readonly label: Text };
   };
@@ -48,7 +48,7 @@ export interface FormProblem {
   readonly inField?: Text;
 }
 
-/** A text, or the parts of a text with times, which the browser shows in the user's time zone. */
+/** A text, or parts of a text. The browser shows each `Moment` in the user's time zone. */
 export type Sentence = Text | readonly (Text | Moment)[];
 
 /** A page that asks the user to confirm. */
@@ -56,7 +56,7 @@ export interface ConfirmView {
   readonly section: string;
   /** A question, such as `Disconnect Parcel Pilot?`. */
   readonly heading: Message;
-  /** A warning that the subject of the question is still in use. */
+  /** Warns that what the user wants to end is still in use, for example a client secret. */
   readonly warning?: Sentence;
   readonly consequences: readonly Sentence[];
   readonly notice: Text | undefined;

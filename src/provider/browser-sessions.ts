@@ -19,7 +19,7 @@ export type Method = 'password' | 'passkey' | 'link';
 export interface BrowserSession extends SessionKey {
   /** When the user signed in or last re-authenticated, in epoch seconds. */
   readonly signedInAt: number;
-  /** How the user has authenticated, the latest proof last; never empty. */
+  /** How the user has authenticated, sorted by time; at least one proof. */
   readonly proofs: readonly Proof[];
 }
 
@@ -123,7 +123,7 @@ export function createBrowserSessions(parts: {
       return session;
     },
 
-    /** Starts a session, and ends this browser's former one. @returns false if all sessions have ended meanwhile */
+    /** Starts a session; ends the browser's former one. @returns false if all the user's sessions ended meanwhile */
     async signIn(ctx: Context, account: Account, came: UpstreamSignIn | Method): Promise<boolean> {
       await end(await latest(ctx));
       const signedInAt = epochSeconds(clock);
@@ -133,8 +133,8 @@ export function createBrowserSessions(parts: {
     },
 
     /**
-     * Replaces the current session, if it still exists, with one of the account's new session generation, which this
-     * request has raised to end the other sessions. Keeps the time of the sign-in: the user did not authenticate again.
+     * Replaces the current session, if it still exists. All other sessions end, because this request has raised the
+     * account's session generation. Keeps the time of the sign-in: the user did not authenticate again.
      */
     async renew(ctx: Context, account: Account): Promise<void> {
       await replace(ctx, account, () => ({ raised: 1 }));

@@ -123,7 +123,7 @@ export function createClientAuthentication(parts: {
   };
 }
 
-/** The proxy forwards the caller's own `Authorization`, so its credentials need another header. */
+/** The `Authorization` header contains the caller's token, so the proxy sends its own credentials in this header. */
 const PROXY_HEADER = 'X-Gatehouse-Authorization';
 
 const WRONG_METHOD = 'a confidential client must send its secret, and a public one has none to send';

@@ -13,7 +13,7 @@ const AT_ONCE = 8;
  */
 const AT_ONCE_RESOURCE_SERVER = 64;
 const MAX_WAITING = 1_000;
-/** A request's wait and work must end before a stopping node cuts connections (DRAIN_LIMIT_MS). */
+/** Keep the wait short: the request must still finish before a stopping node cuts connections (DRAIN_LIMIT_MS). */
 const MAX_WAIT_MS = 2_000;
 
 export type ClientTurns = ReturnType<typeof createClientTurns>;
@@ -51,7 +51,7 @@ export function createClientTurns(timeoutFactor = 1) {
   };
 }
 
-/** The text must also be true for a client that sends few requests, if they wait because the store is slow. */
+/** The text must be true for a client that sends too many requests, and also if a slow store delays a few requests. */
 const IN_PROGRESS = 'earlier requests of this client are still in progress: repeat this one, or send fewer at a time';
 const stillInProgress = (): OAuthError => new OAuthError(503, 'temporarily_unavailable', IN_PROGRESS, RETRY_AFTER);
 const tooManyAtOnce = (): OAuthError => new OAuthError(429, 'slow_down', IN_PROGRESS, RETRY_AFTER);

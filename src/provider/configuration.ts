@@ -56,7 +56,7 @@ export function engineConfiguration(parts: {
         if (ctx.query.scope) {
           throw new errors.CustomOIDCProviderError('invalid_scope', NO_SCOPES);
         }
-        // RFC 6749 §3.1.1: check it, because the engine accepts `code code` as `code`.
+        // RFC 6749 §3.1.1: check the raw `response_type`, because the engine accepts `code code` as `code`.
         if (ctx.query.response_type !== 'code') throw new errors.UnsupportedResponseType();
         const { state, code_challenge: challenge } = ctx.oidc.params ?? {};
         if (state === undefined && challenge === undefined) {
@@ -107,7 +107,7 @@ function cookies({ issuer, secrets }: Settings): NonNullable<Configuration['cook
       resume: cookieName(issuer, 'resume', false),
     },
     long: { ...attributes, path: '/', overwrite: true },
-    // Set no path: the engine binds each cookie to its interaction, so that tabs do not share one.
+    // Set no path: the engine then limits each cookie to its interaction's path, so that tabs do not share a cookie.
     short: { ...attributes, overwrite: true },
   };
 }

@@ -54,7 +54,7 @@ export function consentPolicy(parts: ConsentPolicyParts): interactionPolicy.Prom
 export class ApprovalsClosed extends errors.CustomOIDCProviderError {
   constructor({ oidc }: KoaContextWithOIDC) {
     super('unauthorized_client', 'the owner of this client is suspended');
-    // Show a page, so that no user is redirected without a click; but redirect with `prompt=none`, which forbids pages.
+    // A request with `prompt=none` forbids pages: redirect its user. Otherwise, redirect only after a click on a page.
     this.allow_redirect = oidc.prompts.has('none');
     this.status = this.statusCode = 403;
   }

@@ -9,7 +9,7 @@ const EXPOSED_HEADERS = 'WWW-Authenticate, Retry-After, X-Request-Id';
 
 /**
  * True if pages of `origin` are the client's own. Browser clients are public, and their pages have the origins of their
- * redirect URIs. Excludes `null`, the origin of every sandboxed page, and of a native client's private-use scheme.
+ * redirect URIs. Excludes the origin `null`: sandboxed pages and redirect URIs with a private-use scheme have it.
  */
 function isOriginOf(client: Client, origin: string): boolean {
   const isPage = client.kind === 'public' && origin !== 'null';

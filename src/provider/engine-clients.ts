@@ -40,7 +40,7 @@ export function createEngineClients(parts: { provider: Provider; clients: Client
   const parsed = new Map<string, { version: string; engineClient: EngineClient }>();
 
   return {
-    /** Reads our client every time, and reuses the parsed client as long as our client has the same version. */
+    /** Reads the client every time, but reuses the engine's object for it until the client's version changes. */
     async find(id: string): Promise<EngineClient | undefined> {
       const client = await clients.find(id);
       if (!client || client.isSuspended) return undefined;

@@ -22,7 +22,7 @@ const WINDOW_SECONDS = 60;
 
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
-/** Limits, per network, wrong secrets of programs other than clients. Wrong client secrets share this limit. */
+/** Limits the wrong secrets from each network. Wrong secrets of clients and of other programs share this limit. */
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   { clientFailuresPerAddress: attempts }: Settings['limits'],

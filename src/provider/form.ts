@@ -51,7 +51,7 @@ export async function readOAuthForm<Result>(ctx: Context, next: () => Promise<Re
 
 async function formFrom(ctx: Context, tooLarge: 400 | 413, maxBytes: number): Promise<URLSearchParams> {
   const type = ctx.req.headers['content-type'];
-  // Nearly every client sends exactly this type, so compare before calling `ctx.is`, which is null without a body.
+  // Compare first, because nearly every client sends exactly this type. Without a body, `ctx.is` returns null.
   if (type && type !== CONTENT_TYPE && ctx.is(CONTENT_TYPE) === false) {
     throw new OAuthError(400, 'invalid_request', `the body must be ${CONTENT_TYPE}`);
   }

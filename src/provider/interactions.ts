@@ -53,11 +53,11 @@ interface OvertakenInteraction {
   readonly restart: string;
 }
 
-/** Returns the URL that starts the request of a finished interaction again; undefined if it is no longer known. */
+/** Returns the URL that repeats the request of a finished interaction; undefined if the request is no longer stored. */
 export async function restartOf(provider: Provider, store: TokenStore, uid: string) {
   const answered = await store.read<{ restart: string }>('interaction', answeredId(uid));
   if (answered) return answered.data.restart;
-  // If another user has signed in in another tab, the interaction still exists, but belongs to the previous user.
+  // After the sign-in of a second user in another tab, the interaction still exists, but belongs to the first user.
   const orphan = await provider.Interaction.find(uid);
   return orphan && restartUrl(orphan.params);
 }
@@ -155,8 +155,8 @@ export function createInteractions(parts: {
     },
 
     /**
-     * Signs in, and starts the same request again without asking for another sign-in. Like the next three functions,
-     * returns the URL to redirect to, which is `ctx.path` if nothing was done.
+     * Signs the user in, and restarts the authorization request without its prompt for a sign-in. Like `approve`,
+     * `deny` and `switchAccount`, returns the URL to redirect to, or `ctx.path` if nothing was done.
      */
     async signIn(ctx: Context, account: Account, method: Method): Promise<string> {
       const interaction = await waiting(ctx);

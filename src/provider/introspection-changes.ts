@@ -15,7 +15,7 @@ const FIRST_HEARTBEAT = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS}\n\n`;
 const REPEATED = `: heartbeat-ms=${HEARTBEAT_INTERVAL_MS} repeated\n\n`;
 /** Maximum number of characters buffered in one stream. Later changes wait in the list that all streams share. */
 const BUFFER_LENGTH = 16 * 1024;
-/** A stream ends if its reader is further behind, so that no API uses an outdated cached answer. */
+/** A stream ends if its reader lags by more than this time. Otherwise, an API would use an outdated cached answer. */
 const MAX_LAG_MS = 900;
 /** Readers give up a stream whose first heartbeat does not arrive within this time. */
 const MAX_BEGINNING_MS = 2_000;
@@ -23,9 +23,9 @@ const MAX_BEGINNING_MS = 2_000;
 export type ChangeStreams = ReturnType<typeof createChangeStreams>;
 
 /**
- * The event streams of one node. A reload of the settings does not end them. In one turn of the event loop, a change is
- * written to every stream whose reader keeps up. So a request that announces a change on this node is answered only
- * afterwards. While the feed is not live, no stream is open, because a stream promises to miss no change.
+ * The event streams of one node. A reload of the settings does not end them. Before the next turn of the event loop, a
+ * change is written to every stream whose reader keeps up. So a request on this node is answered only after its change
+ * is written. While the feed is not live, no stream is open, because a stream must not miss a change.
  */
 export function createChangeStreams(changes: ChangeFeed) {
   const streams = new Set<ChangeStream>();
@@ -110,7 +110,7 @@ export function createChangeStreams(changes: ChangeFeed) {
   };
 }
 
-/** Returns the public id. The key of an authorization also contains the id of its user, which is removed. */
+/** Returns the public id in a key. The key of an authorization begins with the user's id, which is removed. */
 const nameOf = (topic: ChangeTopic, key: string): string =>
   topic === 'authorizations' ? key.slice(key.indexOf(' ') + 1) : key;
 
@@ -168,7 +168,7 @@ class ChangeStream extends Readable {
       return;
     }
     const now = performance.now();
-    // Allow more time before the first heartbeat, because the reader does not rely on this stream until then.
+    // Allow more time before the first heartbeat, because the reader relies on the stream only after this heartbeat.
     if (this.#beginning !== undefined) {
       if (now - this.#since > MAX_BEGINNING_MS) this.destroy();
       return;
@@ -208,14 +208,13 @@ const STREAM_HEADERS = {
 };
 
 /**
- * The answer of a node that shuts down has `Retry-After: 0`. A proxy sends such a node requests only on connections
- * that are already open, and this answer closes its connection. So an immediate retry reaches another node while the
- * client's former stream is still open.
+ * A node that shuts down answers with `Retry-After: 0`, and then closes the connection. A proxy opens no new connection
+ * to this node, so an immediate retry reaches another node. Meanwhile, the client's existing stream stays open.
  */
 const unavailable = (headers?: Readonly<Record<string, string>>): OAuthError =>
   new OAuthError(503, 'temporarily_unavailable', 'try again in a moment', headers);
 
-/** In seconds. A client without a stream introspects every token until it retries. */
+/** In seconds. A client to which a stream was refused introspects every token until its next attempt. */
 const RETRY_AFTER_SECONDS = '60';
 
 const tooManyStreams = (max: number): OAuthError =>

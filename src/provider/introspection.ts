@@ -56,8 +56,8 @@ function refusePublicClient(ctx: Context, next: NextStep): Promise<Answer> {
 }
 
 /**
- * Returns what the authenticated client learns about a token; undefined if it is not active. The type has only the
- * members (RFC 7662 §2.2) that this service itself reads.
+ * Returns the introspection response for the authenticated client; undefined if the token is not active. The type
+ * declares only those members of the response (RFC 7662 §2.2) that this service itself reads.
  */
 export async function describeToken(
   value: string,

@@ -91,7 +91,7 @@ export function createAuthorizationServer(parts: {
   readonly mail?: ApprovalsParts['mail'];
   readonly isKnownBrowser: ApprovalsParts['isKnownBrowser'];
   readonly showHandover: ShowHandover;
-  /** Multiplies the time for which a request of a client waits for its turn. Default: 1. */
+  /** Multiplies the maximum time that a request waits in its client's queue. Default: 1. */
   readonly timeoutFactor?: number | undefined;
   showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
 }) {
@@ -104,7 +104,7 @@ export function createAuthorizationServer(parts: {
   const waiting = createAttemptLimit({
     name: 'waiting_sign_ins',
     attempts: settings.limits.waitingSignInsPerAddress,
-    // An interaction lasts an hour. Keep the window shorter: an address at the limit cannot start a sign-in in it.
+    // Keep the window shorter than an interaction (1 h): an address at the limit must wait until the window ends.
     windowSeconds: 600,
     onStoreUnavailable: 'count here',
   });

@@ -1,11 +1,11 @@
-/** The latest changes of the feed, stored once for all streams. Readers that missed some get them again. */
+/** Stores the latest changes of the feed once for all streams. A reader that reconnects gets the changes it missed. */
 import type { ChangeFeed, FeedPosition } from '../storage/change-feed.ts';
 
 /** Milliseconds for which changes are kept. */
 const KEPT_FOR = 60_000;
 /** Maximum number of stored changes, about 8 MB. One import can change the access of this many users. */
 const MAX_CHANGES = 50_000;
-/** A reader must be able to read the repeated changes within the two seconds that it waits. */
+/** Maximum number of changes that are repeated for a reader, which must read all of them within two seconds. */
 const MAX_REPEATED = 5_000;
 /**
  * When a reader continues from a position, changes are repeated from this many milliseconds before it. A change arrives
@@ -91,8 +91,8 @@ export function createRecentChanges(feed: Pick<ChangeFeed, 'position'>) {
     find: (number: number): RecentChange | undefined => recent.get(number),
 
     /**
-     * Returns the number of the first change after this position or shortly before it; undefined if changes may be
-     * missing, or if the text is no position.
+     * Returns the number of the first change that a reader at this position may have missed; undefined if not all
+     * missed changes can be repeated, or if the text is no position.
      */
     after(text: string): number | undefined {
       const [, server = '', time = ''] = POSITION.exec(text) ?? [];

@@ -24,8 +24,8 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
   /**
    * Limits how many unknown tokens public and machine clients may send; for other clients, an unknown token counts as
    * already revoked (RFC 7009 §2.2). Public clients are limited because attackers can use their ids to guess tokens,
-   * and machine clients because each of their unknown tokens is recorded. If tokens are in the database, nothing is
-   * recorded. Then machine clients are not limited, because their own ended tokens are unknown, too.
+   * and machine clients because their unknown tokens are recorded. If tokens are in the database, no unknown token is
+   * recorded, and machine clients are not limited, because even their ended tokens are unknown.
    */
   async function limitUnknown(ctx: Context): Promise<void> {
     const { kind } = authenticatedClient(ctx);
@@ -76,7 +76,7 @@ interface PresentedToken {
   end(ctx: Context): Promise<void>;
 }
 
-/** Returns the token with this value; undefined if it is unknown, expired, or was revoked itself. */
+/** Returns the token with this value; undefined if the token is unknown, has expired, or was individually revoked. */
 async function findToken(
   value: string,
   { authorizations, machineTokens, endings }: RevocationParts,
@@ -147,7 +147,6 @@ async function challengeRefused(ctx: Context, next: NextStep): Promise<Answer> {
   }
 }
 
-/** Refuses requests that are meant for `POST /oauth/revoke`, before anything is revoked. */
 function refuseTokenParameter(ctx: Context, next: NextStep): Promise<Answer> {
   if (!formOf(ctx).has('token') && ctx.query.token === undefined) return next();
   throw new OAuthError(

@@ -22,7 +22,7 @@ export function endOfSession(
 
 export interface ActiveSession {
   readonly signedInAt: Date;
-  /** A time between the start and the end of the last request. */
+  /** When the last request was processed: a time between its start and its end. */
   readonly lastSeen: Date;
   readonly endsAt: Date;
 }

@@ -40,7 +40,6 @@ export function createSessionWrites(parts: {
     overwrite: true,
   };
 
-  /** Returns the record to store for the idle time, and a function that sets the cookie for the session's lifetime. */
   async function keptFor(session: SessionModel, ctx: Context) {
     const seenAt = epochSeconds(clock);
     const left = absoluteSeconds - (seenAt - (session.loginTs ?? 0));
@@ -88,7 +87,7 @@ export function createSessionWrites(parts: {
 
     clearCookie: (ctx: Context): void => void ctx.cookies.set(cookieName, null, cookieOptions),
 
-    /** Runs at the end of each request to the engine that has a session. */
+    /** The engine calls this function at the end of each request that has a session. */
     async saveAfter(session: SessionModel, ctx: KoaContextWithOIDC | undefined): Promise<void> {
       // Remove the session cookie that the engine sets at every request.
       if (ctx) dropCookie(ctx, cookieName);

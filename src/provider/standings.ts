@@ -53,7 +53,7 @@ export function createStandings({
       return standingUnder(await requirementIn(ctx, accountId));
     },
 
-    /** Like `of`, but for a sign-in that has not happened yet, or in a transaction. Starts no grace period. */
+    /** Like `of`, but starts no grace period, for example because the user has not signed in yet. */
     async wouldBe({ accountId, proofs }: Proved, tx?: Queries): Promise<Standing> {
       if (isStrong(proofs, providers)) return FREE;
       return standingUnder(await wouldBeRequired(accountId, tx));

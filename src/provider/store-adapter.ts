@@ -15,7 +15,7 @@ interface StoreParts {
   readonly settings: Pick<Settings, 'sessions'>;
 }
 
-/** Codes, tokens and grants are not stored here: they belong to an authorization, or to a machine client. */
+/** Creates the storage adapter for each model of the engine. Gatehouse itself stores codes, tokens and grants. */
 export function storeAdapter(parts: StoreParts): (model: string) => Adapter {
   const { store, waiting } = parts;
   const interactions = recordsOf(store, 'interaction');
@@ -116,7 +116,7 @@ function sessions({ store, settings }: Pick<StoreParts, 'store' | 'settings'>): 
     upsert: () => Promise.reject(new TypeError('a session was written by the engine')),
     async findByUid(uid) {
       const record = await store.readSessionByUid<Kept>(uid);
-      // The payload has no `jti`: the store has only a hash of the `jti`, and the engine compares only the accounts.
+      // Return no `jti`: the store has only a hash of the session's `jti`, and the engine compares only the account.
       return record && payloadOf(record);
     },
   };

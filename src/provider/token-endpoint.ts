@@ -1,4 +1,4 @@
-/** `POST /oauth/token` (RFC 6749 §3.2): the checks before a grant, and the answer to a refusal. */
+/** `POST /oauth/token` (RFC 6749 §3.2): checks a request before its grant is handled, and creates error responses. */
 import type { Context } from 'koa';
 import type { Answer, NextStep, Step } from '../base/answer.ts';
 import type { Client } from '../clients/client.ts';
@@ -104,7 +104,7 @@ async function answerTo(error: unknown, ctx: Context, parts: TokenEndpointParts)
   if (client.kind !== 'public') {
     return new OAuthError(refusal.status, refusal.code, refusal.internalCause, refusal.headers);
   }
-  // Limit wrong codes and refresh tokens of public clients, which may be guesses. A client with a secret is
-  // authenticated, and its many users may well have old tokens.
+  // Limit invalid codes and refresh tokens of public clients: they may be guesses. Do not limit a client with a secret:
+  // it is authenticated, and many of its users may have old tokens.
   return refusal.code === 'invalid_grant' ? failures.answerOf(ctx, refusal, client.id) : error;
 }

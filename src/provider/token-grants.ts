@@ -1,4 +1,4 @@
-/** The grants of the token endpoint: exchanges codes, refreshes tokens, issues machine tokens. */
+/** Handles the grants of the token endpoint: exchanges codes, refreshes tokens, and issues machine tokens. */
 import type { Context } from 'koa';
 import type { Logger } from 'pino';
 import {
@@ -208,7 +208,7 @@ async function respondWith(
 const isSuccessorInUse = ({ presented, rotation, isConfirmed }: PresentedAuthorization<PresentedValue>): boolean =>
   presented.kind === 'refresh_token' && presented.rotation < (isConfirmed ? rotation : rotation - 1);
 
-/** The message does not accuse the sender, who may be a thief, or a client whose token was stolen. */
+/** The message does not accuse the sender: the sender may be a client whose token a thief has used before. */
 const EARLIER_TOKEN =
   'an earlier refresh token was sent although its successor is in use, so the whole authorization was revoked: ' +
   'store the refresh token that each refresh returns';
@@ -232,7 +232,7 @@ const REFUSALS: Readonly<Record<Kind, Readonly<Record<NothingIssued, string>>>> 
 
 const invalidRequest = (description: string): OAuthError => new OAuthError(400, 'invalid_request', description);
 
-/** @param cause is sent to every client, because it concerns only the value and parameters of the client's request */
+/** @param cause is sent even to a public client, because it concerns only the value and parameters of the request */
 const invalidGrant = (cause: string): OAuthError => new OAuthError(400, 'invalid_grant', cause);
 
 /** @param cause is for the log, the client's owner and clients with a secret; public clients get only `description` */

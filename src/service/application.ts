@@ -43,7 +43,7 @@ export type Application = ReturnType<typeof createApplication>;
  */
 export function createApplication(
   parts: NodeParts & {
-    /** The same after a reload, because new metrics would restart every counter. */
+    /** A reload must pass the same metrics again, because new metrics would reset every counter. */
     readonly metrics: Metrics;
     readonly endings: Endings;
     readonly changeStreams: ChangeStreams;
@@ -58,7 +58,7 @@ export function createApplication(
   const { outcomes } = metrics;
 
   const formTokens = createFormTokens({ issuer, keys });
-  // Use a function: `server` is created later and needs `render`. If a store fails, use a visitor found earlier.
+  // `server` is created below, because it needs `render`. If a store fails, use the user found earlier in the request.
   const findSignedIn = (ctx: Context) =>
     signedInOf(ctx, { sessions: server.sessions, standings }).catch(() => foundVisitor(ctx));
   const strongSignIns = createStrongSignIns({ database, clock, signIn: settings.signIn });
@@ -181,7 +181,6 @@ export function createApplication(
     routes,
     /** Undefined if the service sends no mail. */
     mail,
-    /** Counts the wrong secrets that the operators' listener gets from senders. */
     wrongSecrets: createWrongSecretLimit(createAttemptLimit, settings.limits),
     /** Finishes the background work. Requests in progress can still be answered. */
     async close(): Promise<void> {
@@ -209,7 +208,7 @@ export function createCurrentApplication(parts: {
       return current.application;
     },
 
-    /** A request in progress finishes on the application on which it started. */
+    /** Requests in progress finish with the application that received them. */
     replace(settings: Settings): void {
       const replaced = current.application;
       current = { settings, application: build(settings) };

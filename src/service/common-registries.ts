@@ -45,7 +45,7 @@ export interface NodeParts {
   readonly createAttemptLimit: CreateAttemptLimit;
 }
 
-/** Creates the registries without a query. The caller must close them. */
+/** Creates the registries, but sends no query. The caller must close the registries. */
 export function createCommonRegistries(parts: {
   readonly database: Database;
   readonly changes: ChangeFeed;
@@ -54,7 +54,7 @@ export function createCommonRegistries(parts: {
   readonly issuer: string;
   /** Returns the name of the brand, which a reload can change. */
   readonly brandName: () => OwnText;
-  /** Called about clients with new problems (see `createClientRequests`). */
+  /** Called with the owners of clients that have new problems (see `createClientRequests`). */
   readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
   /** The operator command that uses the registries, for the activity log. */
   readonly by?: OperatedBy;

@@ -1,4 +1,4 @@
-/** Checks that the deployment of a command exists, and describes it. Only the start of a service creates one. */
+/** For commands: checks that a deployment exists, and describes it. Only the start of a service creates deployments. */
 import { hasDatabase } from '../base/data-directory.ts';
 import type { Settings } from '../config/settings.ts';
 import { type OpenDatabase, placeOf } from '../storage/database.ts';

@@ -43,7 +43,7 @@ export async function keyFacts({ database, settings, ...given }: KeySources): Pr
   return { keys, nodes: await runningNodes(database, systemClock) };
 }
 
-/** A difference of keys, because of which nodes now refuse valid sessions or tokens. */
+/** A difference between the keys of nodes. Some nodes therefore refuse valid sessions or tokens. */
 export interface KeyProblem {
   readonly kind: KeyKind;
   readonly message: string;

@@ -70,9 +70,8 @@ export function listPages(
   const { enabled, hourlyLimit } = parts.signIn;
   const { passwords, upstream } = enabled;
   const { signIn: signInWiring, registries, server, ...others } = parts;
-  // Put the registries last, because pages need their `engine`, and not that of the server.
+  // Spread `registries` last: pages need the `engine` of `registries`, not the `engine` of `server`.
   const engines = { ...server, ...registries };
-  /** The parts of all pages. The signature of each page names the parts that it uses. */
   const all = { ...engines, ...signInWiring, ...others, issuer, limits, passwords, upstream, api: settings.api };
 
   const passwordChanges = createPasswordChanges({ ...all, links: all.passwordLinks });

@@ -60,7 +60,7 @@ export async function startService(given: {
    */
   readonly timeShift?: () => number;
   readonly log: Logger;
-  /** Multiplies the timeouts of stores and connections. Only for tests, because requests wait for these timeouts. */
+  /** Multiplies the timeouts of stores and connections. Only for tests: in production, requests would wait too long. */
   readonly timeoutFactor?: number;
   /** How long a reload of every node waits for the other nodes. Only for tests. */
   readonly reloadWaitMs?: number;
@@ -264,8 +264,8 @@ export async function startService(given: {
 
 /**
  * Opens both listeners. At shutdown, streams end first, then the listeners close, and then the parts that they use. The
- * operators' listener opens last, and nothing may be awaited afterwards. Once `/readyz` answers, the process must
- * handle SIGTERM without losing a request, and it can handle SIGTERM only after its start.
+ * operators' listener opens last, and nothing may be awaited afterwards. Once `/readyz` answers, a SIGTERM must not
+ * lose a request, but the process can handle SIGTERM only when its start has finished.
  * @param parts.onOpen called when the public listener is open, before the operators' listener
  */
 async function listen(parts: {

@@ -34,7 +34,7 @@ export function createSharedReload(parts: {
   let answer: ReloadAnswer = { request: 0 };
   let state: 'starting' | 'running' | 'stopped' = 'starting';
   let last: Promise<unknown> = Promise.resolve();
-  /** The settings that need a restart, as last logged, because each later reload finds them again. */
+  /** The last recorded settings that need a restart, so that later reloads do not record the same settings again. */
   let waiting = '';
 
   /** Runs reloads one after the other. */
@@ -44,7 +44,7 @@ export function createSharedReload(parts: {
     return done;
   }
 
-  /** @param request the number of the latest request before the settings file is read */
+  /** @param request the number of the latest reload request that was made before the settings file is read */
   async function take(request: number, by?: OperatedBy): Promise<Reload> {
     const [outcome] = await Promise.allSettled([parts.reload()]);
     // If a store was unavailable, do not answer the request, so that the next heartbeat tries again.
@@ -62,8 +62,8 @@ export function createSharedReload(parts: {
   }
 
   /**
-   * Records the names of changed settings, but no values, which may be secrets. A SIGHUP does not tell the operator's
-   * name, but only an operator can send it, and `audit --actor operator` must find every change of settings.
+   * Records the names of changed settings, but no values, because values may be secrets. The operator's name is unknown
+   * after a SIGHUP. The actor is still `operator`, so that `audit --actor operator` finds every change of settings.
    */
   async function recordReload({ changed, needsRestart }: Reload, by?: OperatedBy): Promise<void> {
     const names = needsRestart.join();
@@ -123,7 +123,7 @@ export function createSharedReload(parts: {
         const before = await latestReloadRequest(database).catch(() => undefined);
         const taken = await take(before?.number ?? 0, by);
         const asked = await requestReload(database, by).catch(() => undefined);
-        // This reload answers the request, unless another request was made meanwhile, perhaps for a newer file.
+        // Mark the request as handled, unless another reload was requested meanwhile, perhaps for a newer file.
         if (asked && asked.previous === before?.number) {
           answer = { ...answer, request: asked.number };
           await beat();

@@ -10,8 +10,8 @@ const REPORT_INTERVAL_MS = 5_000;
  * Calls `start`, and repeats it while a store is unavailable. Other failures, such as a wrong password or an unknown
  * database, are thrown immediately.
  * @param start must leave nothing open if it fails
- * @param report called with the failure, and with the number of seconds for which the repetition continues
- * @param time `now` in monotonic milliseconds, and a pause
+ * @param report called with the failure, and with the number of seconds for which retries continue
+ * @param time `now` returns monotonic milliseconds; `pause` waits before a retry
  * @throws the error of the last attempt
  */
 export async function startWithRetry<Started>(

@@ -110,7 +110,7 @@ const STORE_REMEDIES: readonly (readonly [cause: RegExp, remedy: (store: Store) 
     /READONLY/,
     ({ variable }) =>
       `point ${variable} to the master, because this Redis is a replica; with Sentinel, wait until it has named a master`,
-    // This failure may end by itself: a failover may make the replica the master.
+    // Retry, because a failover may make this replica the master.
     true,
   ],
   [/\bOOM\b/, () => 'Redis has reached its maxmemory: raise maxmemory, or give its machine more memory', true],
@@ -188,7 +188,7 @@ function knownRemedy(store: Store, error: StorageUnavailable) {
 export const connectionRemedy = (error: Error, variable: string): string | undefined =>
   STORE_REMEDIES.find(([cause]) => causesOf(error).some((one) => cause.test(one)))?.[1]({ name: variable, variable });
 
-/** Each text begins with the code. For a host with several addresses, each has its own cause. */
+/** Returns code and message of the error and its causes, for example one cause for each address of a host. */
 function causesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
   const { code = '' } = error as NodeJS.ErrnoException;
@@ -196,7 +196,6 @@ function causesOf(error: unknown): string[] {
   return [`${code} ${error.message}`, ...inner.flatMap(causesOf)];
 }
 
-/** The key is the system call with the error code, or only the code. */
 const SYSTEM_REMEDIES: Readonly<Record<string, string>> = {
   'listen EADDRINUSE':
     'stop the process that listens there (often another Gatehouse; with server.reuse_port: true several share the ' +

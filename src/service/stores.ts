@@ -11,7 +11,7 @@ import { measuredDatabase, measuredStore } from '../storage/measured-store.ts';
 import { requireSchema } from '../storage/migrate.ts';
 import { openTokenStore } from '../storage/open-token-store.ts';
 
-/** @param parts.opened closes every store that this function has opened, even if a later step fails */
+/** @param parts.opened closes the stores that were opened, even if this function fails afterwards */
 export async function openStores(parts: {
   readonly settings: Settings;
   readonly clock: Clock;

@@ -10,7 +10,6 @@ const MAX_WAITING = 10;
 export const createAccountTurns = (): InTurn =>
   createTurnsOf({ maxWaiting: MAX_WAITING, concernsAll: (error) => error instanceof StorageUnavailable });
 
-/** The limits of the queue of one id. */
 interface TurnLimits {
   /** How many requests run at once; by default one. */
   readonly atOnce?: number;
@@ -35,10 +34,10 @@ interface Waiting extends PromiseWithResolvers<void> {
 type Response = Pick<EventEmitter, 'once' | 'off'> & { readonly destroyed?: boolean };
 
 /**
- * Runs at most `atOnce` functions of an id at once. Further functions wait, and start in the order of the calls.
- * @returns a function that runs `work`, and tells `work` whether it has waited. `caller` is used with
- *   `maxWaitingPerCaller`. The function throws the refusal if too many wait, or after `maxWaitMs`. It throws CallerLeft
- *   if `response` was closed before the start. In these cases `work` was not run.
+ * Runs at most `atOnce` functions for the same id at once. Further functions wait, and start in the order of the calls.
+ * @returns a function that calls `work`, with true if `work` had to wait. `caller` is used with `maxWaitingPerCaller`.
+ * The function throws the refusal if too many calls wait, or if this call has waited for `maxWaitMs`. It throws
+ * CallerLeft if `response` is closed before `work` is called. In all these cases, `work` is not called.
  */
 export function createTurnsOf(limits: TurnLimits) {
   const { atOnce = 1, maxWaiting, maxWaitingPerCaller = maxWaiting, maxWaitMs } = limits;
@@ -125,7 +124,7 @@ async function waitFor(
   }
 }
 
-/** Refuses a request whose response is closed: no further `close` follows, so the request would wait, and then run. */
+/** Refuses a request whose response is closed: no other `close` event would remove the request from the queue. */
 function requireCaller(response: Response | undefined): void {
   if (response?.destroyed) throw new CallerLeft();
 }

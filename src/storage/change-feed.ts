@@ -31,7 +31,7 @@ type ChangeListener = (topic: ChangeTopic, key: string) => void;
 
 /** A time by the clock of the database server. Changes may be announced up to a second after they were made. */
 export interface FeedPosition {
-  /** Identifies the start of the database server. Only positions with the same value can be compared. */
+  /** A value that changes when the database server restarts. Only positions with the same value can be compared. */
   readonly server: number;
   /** Milliseconds since the epoch. */
   readonly time: number;
@@ -152,7 +152,7 @@ async function listenOnConnection(database: OpenDatabase, timeoutFactor: number)
     async function makeRoundTrip(): Promise<number> {
       const sentAt = performance.now();
       const sentEchoes = echoes.sent;
-      // PostgreSQL sends all earlier notifications before it answers.
+      // PostgreSQL sends all earlier notifications before the answer to this query.
       const { rows } = await client.query<FeedPosition>(POSITION_SQL);
       if (echoes.heard < sentEchoes) throw new Error('notifications do not arrive');
       // If this process was stalled, the answer may be read before the timeout is checked.

@@ -79,7 +79,7 @@ export const vacuumJob =
     for (const { name } of await database.query<{ readonly name: string }>(DUE_FOR_VACUUM)) {
       await database.query(`VACUUM ${name}`);
     }
-    // Return 0, because the metrics count removed records, and vacuum removes only old versions of records.
+    // Return 0: vacuum removes only old versions of records, and the metrics count removed records.
     return 0;
   };
 
@@ -124,7 +124,7 @@ export function startCleaning(parts: {
   const { promise: first, resolve: firstIsOver } = Promise.withResolvers<void>();
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      // Jobs that have removed everything may have more to remove after a minute.
+      // End the round after a minute, so that finished jobs run again although other jobs still have work.
       const next = performance.now() + ROUND_PAUSE_MS;
       await round(next);
       firstIsOver();

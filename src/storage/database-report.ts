@@ -11,11 +11,11 @@ export async function serverVersion(database: Queries): Promise<string | undefin
 export interface ForeignOwner {
   readonly owner: string;
   readonly tables: number;
-  /** False if the present role may not read the tables. A migration fails even if the role may read them. */
+  /** True if the present role may read the tables. A migration fails in any case: only owners may change tables. */
   readonly isReadable: boolean;
 }
 
-/** Returns the foreign owners of the tables with these names. Ignores tables of other programs in the same schema. */
+/** Returns roles that own tables with these names, if the present role lacks their rights. Ignores other tables. */
 export const foreignOwners = (database: Queries, names: readonly string[]): Promise<ForeignOwner[]> =>
   // A role without the right to use the schema has no current schema.
   database.query(

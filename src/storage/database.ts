@@ -17,7 +17,7 @@ const QUERY_TIMEOUT_MS = 900;
 export interface DatabaseOptions {
   readonly databaseUrl?: string | undefined;
   readonly dataDirectory: string;
-  /** `own` for the service; `share` for an operator command, which may run at the same time as the service. */
+  /** `own` for the service; `share` for an operator command, which may open the embedded database at the same time. */
   readonly sharing?: Sharing;
   readonly databaseConnections?: number;
   /** Multiplies the timeouts of a call. Set it only for callers that may wait longer than 2 s. */
@@ -65,7 +65,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
-    // Use a longer timeout than the server, because the server's error says that only this statement took too long.
+    // Use a longer timeout than the server: the error for a slow statement then proves that the server still answers.
     query_timeout: limit * 1.1,
     // Set the limits on the server as well: otherwise the statement of a disconnected client would keep its locks.
     ...(embedded ? {} : serverLimits(limit, options.maxIdleMs)),
@@ -77,7 +77,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   return poolDatabase(pool, connection, embedded, () => timeByServer(timeShift()));
 }
 
-/** Returns host, port and database of a URL. Several hosts (Sentinel, Cluster) stay as written. */
+/** Returns host, port and database of a URL. A list of hosts (Sentinel, Cluster) is returned unchanged. */
 export const placeOf = (url: string): string =>
   url
     .replace(/\?.*$/s, '')
@@ -93,12 +93,12 @@ const serverLimits = (limit: number, idleLimit = limit): pg.ClientConfig => ({
 });
 
 /**
- * PostgreSQL takes 160 ms and more to compile a statement that it expects to read 300,000 rows. That is longer than the
- * statements of Gatehouse run. The setting is sent once for each connection, because a pooler would refuse it as a
- * start-up parameter.
+ * PostgreSQL takes 160 ms and more for the JIT compilation of a statement that it expects to read 300,000 rows. All
+ * statements of Gatehouse take less time. `SET jit = off` is sent once for each connection, because a pooler would
+ * refuse `jit` as a start-up parameter.
  */
 async function turnOffJit(client: pg.ClientBase, limit: number): Promise<void> {
-  // Use less than the timeout of a query, because a request also waits for the connection and for its own query.
+  // Use a third of the query timeout, because a request also waits for the connection and for its own query.
   const query = { text: 'SET jit = off', query_timeout: limit / 3 };
   await client.query(query);
 }
@@ -127,7 +127,7 @@ function poolDatabase(
   pool.on('remove', () => {
     connected -= 1;
   });
-  /** If the pool has connections, a request that got none has waited for other requests, and not for the server. */
+  /** If the pool has connections, but a request got none, the other requests were the cause, and not the server. */
   function throwBusy(error: unknown): never {
     const { cause } = error instanceof StorageUnavailable ? error : {};
     const waited = cause instanceof Error && cause.message === NO_CONNECTION && connected > 0;
@@ -159,8 +159,8 @@ function poolDatabase(
 
     async transaction(work) {
       const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
-      // Keep the cause of a lost connection, because the next statement does not name it. An unhandled event would end
-      // the process.
+      // Keep the cause of a lost connection, because the next statement's error does not name it. Without a listener,
+      // the event `error` would end the process.
       let lost: Error | undefined;
       const keep = (error: Error): void => {
         lost ??= error;

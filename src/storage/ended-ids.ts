@@ -3,9 +3,9 @@ import type { Clock } from '../base/clock.ts';
 import { createCache } from './cache.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
-/** Maximum number of ended ids that are cached for an owner. If there are more, answers for single ids are cached. */
+/** Maximum number of ended ids cached as a list for an account or client. With more ids, single answers are cached. */
 const MAX_READ = 100;
-/** Maximum number of owners with more than `MAX_READ` ids, and of cached answers for each of them. */
+/** Maximum number of cached accounts or clients with more than `MAX_READ` ended ids, and of answers for each. */
 const MAX_OWNERS = 100;
 const MAX_ASKED = 1_000;
 
@@ -35,7 +35,7 @@ export function createEndedIds(parts: {
   const answers = createCache<Map<string, boolean>>({ changes, clock, topics: [topic], maxSize: MAX_OWNERS });
   return async (owner, ended, id) => {
     if (ended) return ended.includes(id);
-    // When an id of the owner ends, the cache drops this map, so that no answer from before the end is used later.
+    // When another id of the owner ends, the cache drops this map, so that no outdated answer is used.
     const known = await answers.get(owner, async () => new Map());
     const remembered = known.get(id);
     if (remembered !== undefined) return remembered;

@@ -49,7 +49,7 @@ export async function startHeartbeat(parts: {
     await writeNode(database, { node, ...fingerprints() }, await describe(), clock());
   }
 
-  /** Run one write after another, so that the row has the latest description. */
+  /** Run one write after another, so that the latest description of the node remains in its row. */
   let last = beat();
   function enqueue(work: () => Promise<void>): Promise<void> {
     last = last.then(work).catch((err: unknown) => log.warn({ err }, 'the row of the node could not be written'));

@@ -18,15 +18,15 @@ interface UsedId {
   readonly id: string;
   /** The time of the latest use. */
   at: number;
-  /** The time of the latest written use. */
+  /** The time of the latest use that has been stored. */
   writtenUse?: number;
   /** When `writtenUse` was written. */
   writtenAt?: number;
 }
 
-/** After its first use, the uses of an id are written at most once in this time. */
+/** Minimum time between two writes for the same id. */
 const PRECISION_MS = 5 * 60_000;
-/** The pause between a new use and the write of all uses that are due. */
+/** How long a new use waits, so that it is written together with other uses. */
 const PAUSE_MS = 5_000;
 const BATCH = 500;
 /** Maximum number of ids of a kind that wait for their first write. The uses of further ids are dropped. */
@@ -84,7 +84,6 @@ function createUses({
   const written = new Set<UsedId>();
   let isClosing = false;
 
-  /** Writes the uses of these ids. Returns the uses that could not be written. */
   async function writeUses(uses: readonly UsedId[]): Promise<readonly UsedId[]> {
     for (let start = 0; start < uses.length; start += BATCH) {
       // Use the same order on every node, because two nodes that write the same rows must not deadlock.
@@ -110,7 +109,7 @@ function createUses({
     write: writeUses,
   });
 
-  /** Moves due ids that were used again to the ids to write, and forgets other due ids. */
+  /** Queues each due id for another write if it was used after its last write, and otherwise forgets it. */
   function addDue(): void {
     const now = clock();
     for (const used of written) {

@@ -26,7 +26,7 @@ export interface RunsWith {
 
 /** The result of a node's latest reload. */
 export interface ReloadAnswer {
-  /** The number of the latest request that this reload answers; 0 before the first request. */
+  /** The number of the latest reload request that the node has processed; 0 before the first request. */
   readonly request: number;
   /** Absent before the first reload. */
   readonly at?: string;

@@ -6,8 +6,8 @@ import type { Queries } from './queries.ts';
 const INTERVAL_MS = 2_000;
 
 /**
- * Sends notifications on another connection than the listening one. A pooler, or a connection to a database that was
- * replaced, answers queries without delivering notifications.
+ * Sends notifications on another connection than the listening one, to test whether they arrive. A pooler, or a
+ * connection to a replaced database, may answer queries without delivering notifications.
  */
 export function createEchoes(database: Queries) {
   const channel = `gatehouse_echo_${randomBytes(8).toString('hex')}`;

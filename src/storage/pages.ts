@@ -1,4 +1,4 @@
-/** Reads lists in pages. The database filters the items, and counts the items after the page. */
+/** Reads lists in pages. The database filters the items, and counts the items that follow the page. */
 import { Refusal } from '../base/refusal.ts';
 import type { Queries } from './queries.ts';
 
@@ -40,7 +40,7 @@ interface ListQuery {
    * condition.
    */
   readonly filters?: readonly (readonly [condition: string, value: unknown])[];
-  /** The condition that finds an item by its id. Only for lists whose index has no column `id`. */
+  /** SQL that is true for the item with the given id. Required if the rows of the list have no column `id`. */
   readonly hasId?: (parameter: string) => string;
 }
 

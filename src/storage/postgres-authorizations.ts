@@ -35,7 +35,6 @@ const READ_AUTHORIZATION = `
   FROM authorizations WHERE key = $1 AND forgotten_at > $2`;
 
 const isThere = 'a.key = $2 AND a.forgotten_at > now';
-/** SQL expression for when a refresh token issued now expires: at the latest together with its authorization. */
 const usableUntil = (seconds: string): string => `least(now + ${seconds}::bigint, a.ends_at)`;
 
 // A code can be exchanged only once, except by a repetition of the same attempt. A concurrent exchange waits for the
@@ -60,10 +59,10 @@ const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)
 
 const nextRotation = 'greatest(a.rotation, $4::integer) + 1';
 
-// Accept a token that is ahead of the record ($4 > rotation): the store has lost its last writes, and the client can
-// continue with that token. If the store has also lost the exchange of the code (rotation -1), usable_until is the
-// expiry of the code, and not of this token. A retry changes nothing. Refuse a client that authenticated before a
-// renewal (the record's generation is later), because the caller may have a stolen secret.
+// Accept a refresh token with a higher rotation than the record ($4 > rotation): the store has lost its last writes. If
+// the store has also lost the exchange of the code (rotation -1), ignore usable_until, which is still the expiry of the
+// code. A retry does not change the record. Refuse a client that authenticated before its renewal (the record has a
+// later generation): the caller may have a stolen secret.
 const ROTATE = `
   UPDATE authorizations a SET
     rotation = CASE WHEN ${isCurrent} THEN ${nextRotation} ELSE a.rotation END,
@@ -80,7 +79,6 @@ const ROTATE = `
     AND (a.rotation < 0 OR a.usable_until > now) AND (${isCurrent} OR ${isRetry})
   RETURNING ${ISSUED}`;
 
-// The token is older than the predecessor, or is a predecessor that can no longer be retried.
 const ROTATED_BEFORE = `a.client_generation = $6::integer AND a.rotation > $4::integer AND NOT (${isRetry})
   AND (a.ends_at IS NULL OR a.ends_at > now)`;
 

@@ -57,15 +57,15 @@ export function createParameters() {
 }
 
 /**
- * SQL for a generation above all generations that were lost when a backup was restored, even repeatedly. The generation
- * is the clock in seconds. Other changes of a generation cannot reach the clock, because each adds only 1.
+ * SQL for a new generation above all earlier ones, even those lost by restored backups. The new generation is the
+ * current time in seconds. Other changes add only 1 to a generation, so no generation overtakes the clock.
  */
 export const beyondLost = (generation: string): string =>
   `greatest(${generation} + 1, (extract(epoch FROM clock_timestamp()) - 1700000000)::integer)`;
 
 /**
- * SQL that inserts numbers above all lost numbers. Everything that had ended stays ended, but valid tokens and sessions
- * end, too.
+ * SQL that inserts the lost row again, with numbers higher than the lost ones. So all tokens and sessions end, and
+ * nothing that had ended becomes valid again.
  */
 const LOST_NUMBERS =
   'INSERT INTO lasting_numbers (first_generation, session_generation) ' +

@@ -1,9 +1,9 @@
-/** The latest request to reload every node. Each node compares its number with that of its own latest reload. */
+/** The latest request to reload every node. A node compares the request's number with that of its latest reload. */
 import type { OperatedBy } from '../base/operated-by.ts';
 import { sendToAllNodes } from './change-feed.ts';
 import { numbersLost, type Queries } from './queries.ts';
 
-/** Makes every node look for a request now, and not only at its next heartbeat. */
+/** Makes every node look for a reload request now, and not only at its next heartbeat. */
 export const RELOAD_MESSAGE = 'reload';
 
 /**

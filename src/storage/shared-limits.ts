@@ -20,7 +20,7 @@ export interface SharedLimits {
   readonly removeExpired: CleaningJob;
 }
 
-/** Gets a warning when this process begins to count only its own attempts. */
+/** Receives a warning if the shared store fails and this process counts only its own attempts. */
 type LimitLog = { warn(details: object, message: string): void } | undefined;
 
 /** Each step is a script with one key, so it works on a Cluster. Redis expires the windows. */
@@ -131,5 +131,5 @@ function refusalOf(consuming: Promise<RateLimiterRes>): Promise<RateLimiterRes |
   );
 }
 
-/** Hash the key, so that it is short and the store does not identify users. */
+/** Hash the key, so that it is short, and does not identify a user in the store. */
 const keyOf = (key: string): string => sha256(key).slice(0, 22);

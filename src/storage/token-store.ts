@@ -42,7 +42,7 @@ export interface AuthorizationRecord extends AuthorizationFacts {
   readonly usableUntil: number;
   /** The client's generation at the approval, or at the first refresh after a renewal of the client. */
   readonly clientGeneration: number;
-  /** The first rotation with `clientGeneration`. */
+  /** The first `rotation` after the latest change of `clientGeneration`. */
   readonly sinceRotation: number;
 }
 
@@ -52,14 +52,14 @@ export type Issue =
       readonly outcome: 'issued' | 'retried';
       readonly now: number;
       readonly usableUntil: number;
-      /** The rotation of the tokens to issue. */
+      /** The rotation number of the refresh token that the caller must issue. */
       readonly rotation: number;
     }
   /**
-   * `replayed`: the code or the refresh token was used before. Nothing was written: the caller must
-   * end the authorization. `expired`: not used in time. `too_old`: the maximum age is reached.
-   * `missing`: the authorization does not exist (any more). `renewed`: the authorization has a later
-   * generation than the client as it was authenticated. Nothing was written.
+   * `replayed`: the code or the refresh token was used before. Nothing was written: the caller must end the
+   * authorization. `expired`: not used in time. `too_old`: the maximum age is reached.
+   * `missing`: the authorization does not exist (any more). `renewed`: the client was renewed after its authentication,
+   * and the authorization already has the later generation. Nothing was written.
    */
   | { readonly outcome: 'replayed' | 'expired' | 'too_old' | 'missing' | 'renewed' };
 

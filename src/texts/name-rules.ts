@@ -77,7 +77,7 @@ const RESERVED_TLDS = 'alt example internal invalid local localhost onion test'.
 const TLDS: ReadonlySet<string> = new Set([...tlds, ...RESERVED_TLDS]);
 
 function holdsAddress(name: string): boolean {
-  // Browsers treat the ideographic full stop as a dot. The other signs only look like dots and slashes.
+  // Browsers treat the ideographic full stop as a dot. The other replaced signs only look like dots and slashes.
   const text = name
     .normalize('NFKC')
     .replaceAll('。', '.')
@@ -123,13 +123,13 @@ function speaksForService(name: string): boolean {
 /** Names shorter than this are ignored: others contain them by chance, as “Togo App” contains “to” and “Go”. */
 const SHORTEST_WITH_VARIANTS = 4;
 
-/** Returns a test of another name's look: true if `name` is that name plus only numbers and generic words. */
+/** Returns a test for another name's look: true if `name` only adds numbers and generic words to the other name. */
 export function variantTest(name: string): (look: string) => boolean {
   const variants = [name, name.replace(/v?\p{N}+/giu, '')].map(lookOf);
   return (look) =>
     look.length >= SHORTEST_WITH_VARIANTS &&
     variants.some((text) => text.includes(look) && isFramed(text, look)) &&
-    // Ignore a name of only generic words, or a client named “Accounting” would make “My Accounting” unavailable.
+    // Ignore names of only generic words: otherwise a client named “Accounting” would make “My Accounting” unavailable.
     !reach(look, [0], looksOf('generic-words')).has(look.length);
 }
 
@@ -141,7 +141,7 @@ function isFramed(text: string, word: string): boolean {
   return reach(text, ends, generic).has(text.length);
 }
 
-/** Returns the ends of all sequences of the words that start at one of the given positions. */
+/** Returns each position at which a sequence of `words` can end if it starts at a position in `from`. */
 function reach(text: string, from: readonly number[], words: readonly string[]): Set<number> {
   const reached = new Set(from);
   // The loop also visits the positions that it adds to the set.

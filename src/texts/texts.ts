@@ -22,7 +22,7 @@ export interface Texts {
   (what: Text, values?: Values): string;
   /** Returns the parts of a message with markup. @param attributes those of the links in the message */
   parts(what: Text, values?: Values, attributes?: Attributes): readonly Part[];
-  /** Returns the parts of one or more texts and times. Strings are not translated. */
+  /** Formats a text, a time, or a list of texts and times as parts with markup. Plain strings are not translated. */
   shown(what: Text | Instant | readonly (Text | Instant)[]): readonly Part[];
   /** Like `shown`, but returns plain text. */
   plain(what: Text): string;
@@ -40,7 +40,7 @@ export type OwnText = string | Readonly<Record<string, string>>;
 export const ownText = (text: OwnText, language = 'en'): string =>
   typeof text === 'string' ? text : (text[language] ?? text.en ?? Object.values(text).find(Boolean) ?? '');
 
-/** Returns a message in English, for logs and operators, and a string unchanged. */
+/** Translates a message into English, for logs and operators. Returns a string unchanged. */
 export const inEnglish = (text: Text): string => textsFor('en').plain(text);
 
 /** Creates a problem that operators read in English and users in their language. */
@@ -69,7 +69,7 @@ function loaded(): Installed {
 /** Returns the tags of all languages, English first. The first call reads and checks all texts. */
 export const languages = (): readonly string[] => [...loaded().keys()];
 
-/** True if the message, or one among its values, has no text. A node of a later version may have stored the message. */
+/** True if the message, or a message in its values, has no text: it may come from a node of a later version. */
 export const isUnknown = ({ key, values = {} }: Message): boolean =>
   !loaded().get('en')?.compiled.has(key) ||
   Object.values(values).some((value) => typeof value === 'object' && 'key' in value && isUnknown(value));
@@ -120,7 +120,7 @@ function slotsOf(made: IntlMessageFormat | undefined): string[] {
     elements.flatMap((element) => {
       if ('children' in element) return [`<${element.value}>`, ...walk(element.children)];
       if (!('options' in element)) return 'value' in element && element.type !== LITERAL ? [`{${element.value}}`] : [];
-      // Omit the choices of a plural, because languages have different plural forms.
+      // Omit the plural forms of the text, because they differ between languages.
       const choices = 'pluralType' in element ? '' : `: ${Object.keys(element.options).sort().join('|')}`;
       const inner = Object.values(element.options).flatMap(({ value }) => walk(value));
       return [`{${element.value}${choices}}`, ...inner];

@@ -104,7 +104,7 @@ async function accepted(
 }
 
 async function checkHosts(hosts: readonly string[], provider: DiscoveredProvider): Promise<void> {
-  // Check IP addresses here, because no setting allows internal ones. Names are resolved when connecting.
+  // Check IP addresses first, because no setting can allow internal addresses. Names are checked when connecting.
   for (const host of hosts) if (isAddress(host)) await resolveEndpoint(host, provider.issuer);
   const unknown = unknownHosts(hosts, provider);
   if (unknown.length === 0) return;
@@ -120,7 +120,7 @@ const KNOWN_HOSTS: Readonly<Record<string, readonly string[]>> = {
   'login.microsoftonline.com': ['graph.microsoft.com'],
 };
 
-/** Returns the hosts that are not allowed, because a discovery document could name any host. */
+/** Returns the hosts on which this provider must not have endpoints. A discovery document can name any host. */
 export function unknownHosts(
   hosts: readonly string[],
   { issuer, endpointHosts }: Pick<SignInProvider, 'issuer' | 'endpointHosts'>,

@@ -77,7 +77,7 @@ class InternalAddress extends Error {
   }
 }
 
-/** Returns a `lookup` for the connection, which then goes to exactly the address that was checked. */
+/** Returns a `lookup` function that checks the addresses of a host. The connection uses only a checked address. */
 export const lookupFor =
   (issuer: string): LookupFunction =>
   (hostname, options, callback) => {

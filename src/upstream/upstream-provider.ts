@@ -218,15 +218,15 @@ function requireMeantForUs(token: IDToken, { clientId }: SignInProvider, clock: 
     throw new Error('the azp of the token is another client');
   }
   const latest = epochSeconds(clock) + CLOCK_TOLERANCE_SECONDS;
-  // The comparisons are negated, so that a missing or unusual number is refused as well.
+  // Negate the comparisons, so that a claim that is missing or not a number is refused.
   if (!(Number(token.iat) <= latest)) throw new Error('the iat of the token is in the future');
-  // A later expiry means that the provider's clock is wrong, or that the token is meant for longer use.
+  // Refuse a very late expiry: the provider's clock is wrong, or the token is not meant for a single sign-in.
   if (!(Number(token.exp) <= latest + MAX_ID_TOKEN_LIFETIME_SECONDS)) {
     throw new Error(`the exp of the token is more than ${MAX_ID_TOKEN_LIFETIME_SECONDS} seconds from now`);
   }
 }
 
-/** Returns whole seconds. Replaces a future time by `now`, or the sign-in would stay recent too long. */
+/** Returns whole seconds. Replaces a future time by `now`: otherwise, the sign-in would be recent for too long. */
 const timeOf = ({ auth_time: at }: IDToken, now: number): number | undefined =>
   typeof at === 'number' && Number.isFinite(at) ? Math.floor(Math.min(at, now)) : undefined;
 

@@ -156,7 +156,7 @@ function beginIn(takeTurn: (work: () => Promise<void>) => Promise<void>): () => 
   };
 }
 
-describe('requests of one account that change data', () => {
+describe('requests that change the data of one account run one after the other', () => {
   it('if the database does not respond, the waiting requests of an account fail together, not one by one', async () => {
     const inTurn = createAccountTurns();
     const pending = Promise.withResolvers<never>();

@@ -54,7 +54,7 @@ describe('API keys', () => {
     }
   });
 
-  it('the user found by an API key contains only the account, and no other columns of its row', async () => {
+  it('finding a user by an API key caches the account, but no password hash and no other unneeded data', async () => {
     const { value } = await add();
     const caching = { ...parts, changes: { ...silentChangeFeed, isLive: true } };
     const people = createPeople(caching);

@@ -140,7 +140,7 @@ onPostgres('concurrent changes', (open) => {
     });
   });
 
-  it('up to three transactions of a node wait for a running import at once, or one if the connection pool is small', async () => {
+  it('at most three transactions of one node wait for an import, and only one if the connection pool is small', async () => {
     for (const [connections, atOnce] of [
       [10, 3],
       [5, 1],
@@ -192,7 +192,7 @@ onPostgres('concurrent changes', (open) => {
     expect(await apiKeys.listOf(accountId)).to.have.length(3);
   });
 
-  it('parallel requests give an owner no more clients than the limit; other owners and the operator are not limited', async () => {
+  it('parallel requests cannot exceed the limit of clients per owner, and the operator has no such limit', async () => {
     const [{ id: ownerAccountId }, other] = [
       await addAda(),
       await accounts.add({ email: 'eve@demo.test', name: 'Eve' }),
@@ -304,7 +304,7 @@ onPostgres('concurrent changes', (open) => {
     expect(await database.query('SELECT FROM client_requests WHERE client_id = $1', [client.id])).to.have.length(1);
   });
 
-  it('a transfer that waited for a new secret is never dated before the secret, even if the secret has a future date', async () => {
+  it('a client transfer is never dated earlier than a secret of the client, even if a clock was ahead', async () => {
     const { client } = await clients.add({ ...partner, ownerAccountId: (await addAda()).id });
     const later = new Date(Date.now() + 60_000);
     const addSecret = async (tx: Queries) => {

@@ -17,7 +17,7 @@ import { startsOn } from '../support/service.ts';
 const START = Date.parse('2026-01-01T00:00:00Z');
 const HOUR = 3_600_000;
 
-describe('the audit', () => {
+describe('the audit log can be filtered and read in pages, and describes every action', () => {
   const database = testDatabase();
   const audit = createAudit({ database });
   let ada: string;
@@ -103,7 +103,7 @@ describe('the audit', () => {
   });
 });
 
-describe('refused sign-ins while PostgreSQL is away', () => {
+describe('the audit log records sign-ins that are refused during an outage of PostgreSQL', () => {
   const database = testDatabase();
   let isAway = false;
   let isBroken = (_values: readonly unknown[]): boolean => false;
@@ -137,7 +137,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     expect(await countsOf('acc_a')).to.deep.equal([3]);
   });
 
-  it('a count of refused sign-ins that could not be recorded is recorded later', async () => {
+  it('if writing a count of refused sign-ins fails, the same count is written later', async () => {
     for (const _ of ['first', 'second', 'third']) await refuse('acc_b');
     now += 60_000;
     isAway = true;
@@ -158,7 +158,7 @@ describe('refused sign-ins while PostgreSQL is away', () => {
     expect(await countsOf('acc_c')).to.deep.equal([undefined]);
   });
 
-  it('a refusal in an ended session is recorded, and an entry that cannot be recorded does not block others', async () => {
+  it('a refused sign-in is recorded even after its session has ended; a failed write blocks no other entry', async () => {
     const session = { uid: 'ended', generation: 0 };
     const origin = { address: '192.0.2.1', browser: 'x', session };
     const refused = { action: 'sign_in_failed', actor: 'person', accountId: 'acc_a', origin } as const;

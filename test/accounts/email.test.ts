@@ -54,8 +54,8 @@ const REFUSED: readonly string[] = [
 /** Refused addresses, with the address to use instead. */
 const REPLACED = { 'anna@xn--bcher-kva.test': 'anna@bücher.test', 'straße@corp.test': 'strasse@corp.test' };
 
-describe('an email address for a new account', () => {
-  it('the address of a new account must be a dot-string and a domain (RFC 5321 §4.1.2), in any script', () => {
+describe('a new account accepts only an email address that every mail server reads in the same way', () => {
+  it('a new email address must be a dot-string and a domain (RFC 5321 §4.1.2), with letters of any alphabet', () => {
     for (const [email] of ALLOWED) expect(newEmailProblem(email), email).to.equal(undefined);
     for (const email of REFUSED) expect(newEmailProblem(email), email).to.deep.equal({});
     for (const [email, other] of Object.entries(REPLACED)) expect(newEmailProblem(email)).to.deep.equal({ other });
@@ -82,7 +82,7 @@ describe('an email address for a new account', () => {
   });
 });
 
-describe('the key of an email address', () => {
+describe('email addresses are compared in a normalized form', () => {
   it('all spellings of an email address have the same key, and emailKey returns a key unchanged', () => {
     for (const [plain = '', ...others] of SAME) {
       for (const other of others) expect(emailKey(other), other).to.equal(emailKey(plain));

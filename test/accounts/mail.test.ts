@@ -141,7 +141,7 @@ describe('mails to people', () => {
     }
   });
 
-  it('a notice shows the device, the place and the time, or that the administrator did it', async () => {
+  it('a mailed notice shows the device, place and time of a change, or that the administrator made the change', async () => {
     const german = letters('de');
     const { text } = await sent(german.get('new_device') as Letter, BRAND);
     expect(text).to.include(
@@ -199,7 +199,7 @@ describe('mails to people', () => {
     }
   });
 
-  it('every word of a mail comes from the language files, as a made-up language shows', async () => {
+  it('all words of a mail come from the language files', async () => {
     await pseudoLanguage(async () => {
       for (const [what, letter] of letters(PSEUDO, '7', '7')) {
         const { html } = await sent(letter, { name: '7' });

@@ -16,7 +16,7 @@ const PASSWORD = 'seven green forklifts';
 const ANOTHER = 'eight blue pallets, stacked';
 const origin = { address: '203.0.113.7', browser: 'curl/8.5.0' };
 
-describe('links to set a password', () => {
+describe('a password link works once, and becomes invalid if the password, address or status of its account changes', () => {
   let now = Date.parse('2031-02-03T04:05:06Z');
   const database = testDatabase();
   const parts = { database, changes: silentChangeFeed, clock: () => now };

@@ -88,7 +88,7 @@ describe('the queue of password hashes', () => {
     };
   }
 
-  it('callers who had no password hash yet are served before callers who had one', async () => {
+  it('the queue of password hashes serves every waiting caller once before any caller a second time', async () => {
     const { ask, pass, started } = queueOf(1, 10);
     await pass(['eve', 'eve', 'ada', 'eve', 'bob'].map((account) => ask(account)));
     expect(started).to.deep.equal(['eve', 'ada', 'bob', 'eve', 'eve']);
@@ -102,7 +102,7 @@ describe('the queue of password hashes', () => {
     expect(started.slice(-3)).to.deep.equal(['zoe', 'eve', 'ada']);
   });
 
-  it('password hashes of known users and strangers alternate, each group in the order of arrival', async () => {
+  it('the queue of password hashes serves known users and strangers in turn, each group in order of arrival', async () => {
     const crowd = (rank: 'known' | 'stranger') =>
       times(3, (index) => from(`${rank}-${index}`, `192.0.2.${rank.length}${index}`, rank));
     const { started } = await orderOf([...crowd('stranger'), ...crowd('known')]);
@@ -166,7 +166,7 @@ describe('the queue of password hashes', () => {
   });
 });
 
-describe('a flood of password hashes', () => {
+describe('a flood of waiting password hashes does not delay clients', () => {
   // A refused attempt does not count as a guess: if it did, the sign-in below would be refused.
   const on = startSeeded({ settings: { limits: { signInFailures: 1 } } });
   const NEW_PASSWORD = 'eight blue pallets, stacked';

@@ -15,7 +15,7 @@ import { testDatabase } from '../support/databases.ts';
 /** A change feed that announces nothing: only the registry that changes a value removes it from the cache. */
 const liveAndSilent: ChangeFeed = { ...silentChangeFeed, isLive: true };
 
-describe('the registries of accounts and organizations', () => {
+describe('the registries of accounts and organizations refuse invalid data and show changes at once', () => {
   const clock = () => Date.parse('2031-02-03T04:05:06.789Z');
   const database = testDatabase();
   const parts = { database, changes: silentChangeFeed, clock };

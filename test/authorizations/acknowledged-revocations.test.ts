@@ -130,7 +130,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     }
   });
 
-  it('a machine token that its client revokes while Redis has lost it stays revoked when its record returns', async () => {
+  it('a client can revoke a machine token that Redis has lost, and the token stays revoked if Redis is restored', async () => {
     const { machine } = on.clients;
     const thief = await addTestClient(on.service, 'Thief', { kind: 'machine' });
     const [lost, active] = [await issueMachineToken(), await issueMachineToken()];
@@ -149,7 +149,7 @@ describeOn([postgresServer, redisServer], 'an acknowledged revocation', () => {
     await expectDecisions(active, false);
   });
 
-  it('a revocation works while Redis is unavailable, and stays in force when Redis returns with the record', async () => {
+  it('a token revoked during a Redis outage stays revoked when Redis restarts with the record of the token', async () => {
     const [{ accessToken }, active] = [await issueTokens(), await issueTokens()];
     const [end, machineToken] = [await endOf(accessToken), await issueMachineToken()];
     const expiresAt = Math.floor(Date.now() / 1_000) + 3_600;

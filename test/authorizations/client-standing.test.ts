@@ -49,7 +49,7 @@ describe('the age and users of a client', () => {
     expect(inEnglish(facts ?? '')).to.not.include('owner');
   });
 
-  it('the other connected users of a client are counted, and a member of the same organization is detected', async () => {
+  it('a user learns how many others use a client, and whether one of them shares an organization with the user', async () => {
     const [self, colleague, stranger] = [await addAccount(), await addAccount(), await addAccount()];
     const clientId = await addClient(await addAccount());
     expect(await standing(clientId, self)).to.deep.include({
@@ -88,7 +88,7 @@ describe('the age and users of a client', () => {
     expect(await standing(clientId, await addAccount())).to.include({ people: 1_001 });
   });
 
-  describe('what the consent page says about a client', () => {
+  describe('the consent page warns about a client that is new or has few users', () => {
     const NOW = Date.parse('2026-11-23T12:00:00Z');
     const usual: ClientStanding = {
       registeredAt: new Date(NOW - 30 * DAY),

@@ -39,7 +39,7 @@ onPostgres('connections', (open) => {
   const connect = (one = connection) => connections.rememberConsent({ ...one, ...consent });
   const generation = (one = connection) => connections.generationOf(one.accountId, one.clientId);
 
-  it('an approval stores the client name and redirect hosts that the user saw; the next one replaces them', async () => {
+  it('an approval stores the client name and redirect hosts that the user saw; the next approval replaces them', async () => {
     expect(await find()).to.equal(undefined);
     expect(await generation()).to.equal(undefined);
     await connect();
@@ -172,7 +172,7 @@ onPostgres('connections', (open) => {
     expect(listed).to.deep.include({ lastUsedAt: at });
   });
 
-  it('an ended connection gets a higher generation, time and cause, and leaves the lists; a later connection is new', async () => {
+  it('ending a connection raises its generation and records when and why; after reconnecting, no end is shown', async () => {
     await connect();
     await connections.writeUses([{ id: connectionId(connection), at: new Date(time.clock()) }]);
     expect(await generation()).to.equal(1);
@@ -261,7 +261,7 @@ onPostgres('connections', (open) => {
     expect(await generation()).to.equal(1);
   });
 
-  it('if several calls end a connection, the callback that writes its record receives the connection only once', async () => {
+  it('if several calls end one connection, only one call records the end', async () => {
     await connect();
     const endedCounts: number[] = [];
     const ending = () =>

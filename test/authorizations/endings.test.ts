@@ -179,7 +179,7 @@ describe('revocation of connections and authorizations', () => {
     expect(kept).to.deep.equal([{ seconds: 2 * DAY }]);
   });
 
-  it('the fact that an authorization ended is deleted a day after the last time a token store can have its record', async () => {
+  it('the record of an ended authorization is deleted a day after its tokens have left every token store', async () => {
     await database.query('DELETE FROM ended_authorizations');
     const end = async (authorization: Authorization) => endings.end({ authorization, ...WHY });
     // A refresh that races with the end prolongs a record of 10 minutes by at most the longest lifetime. Token stores
@@ -335,7 +335,7 @@ describeOn([postgresServer], 'a user or client with many ended authorizations or
   }
 });
 
-describe('how long the end of a single authorization is kept', () => {
+describe('the record of an ended authorization is kept for the longest refresh token lifetime that was ever set', () => {
   const on = startSeeded({ clock: true, settings: { activity: { retentionSeconds: DAY } } });
 
   it('the fact that an authorization ended is kept for the longest refresh token lifetime ever set on any node', async () => {

@@ -16,7 +16,7 @@ import { LEAK_SENDERS, type Reported, reportLeaks } from './leak-reports.ts';
 const DAY = 86_400;
 const SCANNER = { url: 'https://code.example/acme/app/blob/main/.env#L3', source: 'scan' };
 
-describe('a value that was found in public', () => {
+describe('a token, key or secret that is reported as leaked is revoked, and its owner gets mail', () => {
   const mail = startsWithMail();
   const on = startSeeded({ on: mail.start, clock: true, settings: { senders: LEAK_SENDERS } });
 
@@ -195,7 +195,7 @@ describe('a value that was found in public', () => {
     await on.service.apply(settings);
   });
 
-  it('the leak of a machine client secret ends only the tokens issued with it, even after the secret is removed', async () => {
+  it('a leak of a machine client secret revokes only the tokens issued with it; a removal revokes no token', async () => {
     const machine = await addTestClient(on.service, 'Public Machine', { kind: 'machine' });
     const { secret } = await on.service.clients.addSecret(machine.id);
     const tokenBy = async (one = machine.secret) => {

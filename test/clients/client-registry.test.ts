@@ -232,7 +232,7 @@ describe('client registry', () => {
     expect(await registry.listByOwner(owner)).to.have.length(1);
   });
 
-  it('removing a secret of another client, or with an impossible ID, is refused; a public client has no secrets', async () => {
+  it('only existing secrets of the same client can be removed, and a public client gets no secret', async () => {
     const { client } = await registry.add(partner);
     await registry.addSecret(client.id);
     const { client: other } = await registry.add({ ...partner, name: 'Other' });
@@ -293,8 +293,8 @@ describeOn([postgresServer], 'client registry on several nodes', () => {
   });
 });
 
-describe('redirect hosts', () => {
-  it('the redirect hosts of a client are its distinct hosts with ports, and private-use schemes', () => {
+describe('the redirect hosts of a client are derived from its redirect URIs', () => {
+  it('the redirect hosts of a client contain each host with its port once, and each private-use URI scheme', () => {
     const redirectUris = wordsOf(
       'https://b.example/1 https://a.example:8443/1 https://b.example/2 com.example.app:/cb',
     );

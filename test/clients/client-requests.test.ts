@@ -76,7 +76,7 @@ describe('recent problems of a client', () => {
     expect(lines.join()).to.contain('TypeError');
   });
 
-  it('many problems at one endpoint, or that strangers can cause, do not displace other problems', async () => {
+  it('frequent problems at one endpoint, and problems caused by strangers, do not displace other problems', async () => {
     const own = { error: 'invalid_scope', isFromClient: true };
     const [token, authorize] = [own, { ...own, step: 'authorize' as const }];
     for (const [index, share] of [token, authorize, {}].entries()) {

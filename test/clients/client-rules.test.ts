@@ -17,7 +17,7 @@ const uriNumber = (number: number) => `https://app.example/${number}`;
 const found = (uris: readonly string[]) =>
   checkRedirectUris(uris, web).problems.map(({ index, code }) => [index, code]);
 
-describe('list of redirect URIs', () => {
+describe('a list of redirect URIs must contain one to twenty valid, distinct URIs', () => {
   it('one to twenty distinct redirect URIs are accepted; none, or more than twenty, are refused', () => {
     const many = Array.from({ length: 21 }, (_, number) => uriNumber(number));
     for (const uris of [many.slice(0, 1), many.slice(0, 20)]) {
@@ -105,7 +105,7 @@ describe('client name', () => {
   });
 });
 
-describe('client draft', () => {
+describe('a client draft must satisfy every rule for its kind of client', () => {
   const codesOf = (overrides: object): string[] => {
     try {
       refuseInvalidClient({ ...partner, ...overrides });
@@ -186,7 +186,7 @@ describe('redirect URI rules', () => {
     );
   });
 
-  it('the message for a refused URI names the part that a browser would spell differently', () => {
+  it('the error for a refused redirect URI shows how browsers would write the URI', () => {
     const messages = [
       ['https://App.example/cb', /lower case: https:\/\/app\.example\/cb$/],
       ['HTTPS://app.example/cb', /lower case: https:\/\/app\.example\/cb$/],

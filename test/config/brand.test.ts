@@ -135,7 +135,7 @@ describe('the texts and links of the brand', () => {
     });
   });
 
-  it('a right has one text for all languages, or one for each of some languages', () => {
+  it('the text for a right can be one string, or one string per language', () => {
     const { rights } = settingsOf('rights: { read: { de: Bestand sehen }, write: change stock }');
     expect(rights).to.deep.equal({
       read: { de: 'Bestand sehen' },

@@ -10,7 +10,7 @@ const production = {
 
 const YAML_OF_MAIL = 'mail: { from: Gatehouse <gate@example.com> }';
 
-describe('environment variables', () => {
+describe('the service reads settings and secrets from environment variables', () => {
   it('an environment variable overrides the settings file', () => {
     const yaml = `
       issuer: https://file.example.com
@@ -40,7 +40,7 @@ describe('environment variables', () => {
     expect(settingsOf('{}', { PORT: '80' }).issuer).to.equal('http://localhost');
   });
 
-  it('a variable for keys is a list, current key first; variables can name files with keys or URLs', () => {
+  it('a variable for keys lists the current key first, and a variable with the suffix _FILE names a file', () => {
     const [current, older] = ['a'.repeat(32), 'b'.repeat(40)];
     const smtpUrl = 'smtps://gate:secret@mail.example.com';
     const settings = loadSettings({

@@ -225,7 +225,7 @@ const ACCEPTED: readonly Accepted[] = [
   ],
 ];
 
-describe('unusual settings', () => {
+describe('an unusual setting is either refused with a remedy or gets the value that the operator meant', () => {
   it('a meaningless or misleading setting is refused, and the error names its place and the remedy', () => {
     const wrong = WRONG.flatMap(([setting, remedy, values]) =>
       wordsOf(values).map((value): Refused => [yamlWith(setting, value), setting, remedy, keysOfEnvironment]),
@@ -241,7 +241,7 @@ describe('unusual settings', () => {
     }
   });
 
-  it('an unusual setting that is accepted means what it seems to mean, and a probable mistake causes a warning', () => {
+  it('an accepted unusual setting gets the value that the operator meant, and a likely mistake causes a warning', () => {
     const kept = KEPT.map(([setting, value, { shown = parse(value), isWarned } = {}]): Accepted => {
       const warned = isWarned ? setting : '';
       return [yamlWith(setting, value), { [setting]: shown }, warned, keysOfEnvironment];

@@ -4,7 +4,7 @@ import { keysOfEnvironment, pathsOf, settingsOf } from './configuration.ts';
 const HTTPS = 'issuer: https://auth.example.com\nserver: { proxy_hops: 1 }';
 const database = { ...keysOfEnvironment, DATABASE_URL: 'postgres://db/gatehouse' };
 
-describe('rules across settings', () => {
+describe('settings that depend on each other are checked together', () => {
   it('the sender of mail must be exactly one valid address', () => {
     const senders = ['gate', 'a@b c', 'Gate gate@b.c', '<gate@b.c>', 'a@b.c\r\nBcc: x@y.z'];
     senders.push('a@b.c:25', 'Gate <a(x)@b.c>', 'a@b.c, x@y.z', '"a"@b.c');
@@ -22,7 +22,7 @@ describe('rules across settings', () => {
     }
   });
 
-  it('tokens in Redis with an embedded database are allowed only for a loopback issuer', () => {
+  it('with an embedded database, tokens in Redis are allowed only for a loopback issuer', () => {
     const redis = { REDIS_URL: 'redis://localhost' };
     expect(pathsOf(HTTPS, redis)).to.deep.equal(['storage.redis_url (from REDIS_URL)']);
     settingsOf(HTTPS, { ...redis, ...database });

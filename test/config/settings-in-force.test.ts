@@ -18,7 +18,7 @@ import { startSeeded } from '../support/seeded.ts';
 
 const SOURCE = path.join(import.meta.dirname, '../../src');
 
-describe('each setting', () => {
+describe('no setting is without effect', () => {
   const all = [...knownSettings.values()];
 
   it('each setting is read by the service', () => {

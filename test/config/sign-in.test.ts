@@ -68,7 +68,7 @@ describe('the settings of sign-in providers', () => {
     }
   });
 
-  it('a sign-in is strong only with one of the requested acr_values, unless the settings list others', () => {
+  it('only the requested acr_values make a sign-in strong, unless the settings list other strong values', () => {
     const [first, second] = settingsOf(
       yamlOf(
         { ...ENTRY, acr_values: ['phr', 'phrh'] },

@@ -40,7 +40,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
   const ended = async (script: ReturnType<typeof startBackup>): Promise<number | null> =>
     script.exitCode ?? (await once(script, 'exit'))[0];
 
-  it('the backup script saves a Redis with TLS, a password and an ACL, and fails without the password', async () => {
+  it('the backup script works with TLS, a password and an ACL in Redis, and fails without the password', async () => {
     const port = await freePort();
     const [certificate, key] = writeCertificate(folder);
     writeFileSync(file('database-url'), await freshDatabaseUrl());
@@ -67,7 +67,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     administrator.disconnect();
   });
 
-  it('the backup script saves a Redis during writes', async () => {
+  it('the backup script makes a complete backup of Redis during writes', async () => {
     const redis = await startRedisServer();
     const administrator = new Redis(redis.url);
     const [, redisFolder] = (await administrator.config('GET', 'dir')) as string[];
@@ -87,7 +87,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     expect(await inRedis(redis.url, (restored) => restored.strlen('large'))).to.equal(5_000_000);
   });
 
-  describe('an interrupted or second backup', () => {
+  describe('an interrupted or refused backup leaves Redis with its original settings', () => {
     let redis: RedisServer;
     let administrator: Redis;
     const percentage = async (): Promise<string | undefined> =>
@@ -121,7 +121,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
       expect(await percentage()).to.equal('80');
     });
 
-    it('a second backup at the same time is refused, and does not change the setting that the first one will restore', async () => {
+    it('a second parallel backup is refused, and does not touch the Redis setting that the first one has changed', async () => {
       const first = startBackup(redis);
       await once(first.stdout, 'readable');
       const second = startBackup(redis);
@@ -180,7 +180,7 @@ describeOn([postgresServer, redisServer, openssl, pgDump, redisCli], 'deploy/bac
     expect(connect('postgresql://ada@host/db')).to.equal('--dbname=postgresql://ada@host/db');
   });
 
-  it('a URL that could put its password on a command line is refused before any program receives it', () => {
+  it('a URL whose password could appear on a command line is refused before any program receives the URL', () => {
     for (const [url, cause] of [
       ['postgres://ada:100%@host/db', /Write % .* as %25/],
       ['mysql://ada:secret@host/db', /does not begin with postgres/],

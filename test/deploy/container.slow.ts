@@ -162,7 +162,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
     expect(JSON.parse(output.trim().split('\n').at(-1) ?? '').invite_link).to.include(`https://${host}/`);
   });
 
-  describe('with two running containers', () => {
+  describe('two running containers form a working deployment', () => {
     const nodes: { readonly program: Program; readonly port: string }[] = [];
 
     before(async () => {
@@ -218,7 +218,7 @@ describeOn([...containerTools, postgresServer, redisServer], 'the image', () => 
       });
     });
 
-    describe('containers that receive the stop signal of the image', () => {
+    describe('containers shut down cleanly at the stop signal of the image', () => {
       it('each container shuts down cleanly, even if its program runs as process 1', async () => {
         for (const { program } of nodes) {
           const [first = 0] = program.children();

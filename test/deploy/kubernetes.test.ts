@@ -143,7 +143,7 @@ describe('deploy/kubernetes', () => {
     expect(timeoutFactor).to.be.above(server.shutdownDelaySeconds + CLOSING);
   });
 
-  it('the pods mount the settings where the image reads them, and the secrets that the docs create', () => {
+  it('the pods mount the settings at the path of the image, and the secrets under their documented names', () => {
     expect(textOf('Dockerfile')).to.include('GATEHOUSE_CONFIG=/etc/gatehouse/gatehouse.yaml');
     expect(generated.files).to.deep.equal(['gatehouse.yaml']);
     const documented = [...docs.matchAll(/--from-file=(\S+?)=/g)].map(([, key]) => key);
@@ -167,7 +167,7 @@ describe('deploy/kubernetes', () => {
     }
   });
 
-  it('the pods run the image by digest, as its user, on a read-only file system', () => {
+  it('the pods run the image by its digest, as the user of the image, on a read-only file system', () => {
     const [image] = kustomization.images;
     expect(image).to.have.all.keys('name', 'newName', 'digest');
     expect(image.name).to.equal(container.image);

@@ -53,7 +53,7 @@ describe('compose.yaml', () => {
     }
   });
 
-  it('compose.yaml gives each container no capabilities, a read-only file system, its own user, and limits', () => {
+  it('compose.yaml limits the capabilities, files, memory and processes of each container, and sets its user', () => {
     for (const [name, service] of each) {
       expect(service, name).to.deep.include({
         read_only: true,

@@ -146,7 +146,7 @@ describeOn(
           expect(signIns).to.be.above(0);
         });
 
-        it('the units start, restart and stop as they promise to systemd, and `nodes` shows the version', () => {
+        it('during a version change systemd reports no failure, and `nodes` then shows the target version everywhere', () => {
           expect(on.machines.flatMap((machine) => machine.failures)).to.deep.equal([]);
           const words = printed.slice(printed.search(/^NODE/m)).split(/\s+/);
           expect(words.filter((word) => word === 'ready')).to.have.length(2);

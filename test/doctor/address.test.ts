@@ -166,7 +166,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
   });
 });
 
-describe('operator doctor, checking which address the service records for the doctor', () => {
+describe('the doctor checks which client address the service records', () => {
   const [OURS, PROXY, PRIVATE] = ['198.51.100.1', '198.51.100.2', '10.0.0.5'];
   for (const [says, status, recorded, from, to] of [
     ['a proxy on this machine', 'problem', '127.0.0.1', OURS, OURS],

@@ -19,7 +19,7 @@ describe('operator doctor, checking mail', () => {
     SMTP_URL,
   });
 
-  it('the doctor logs in to the mail server, but sends no mail, not even to its temporary account', async () => {
+  it('the doctor logs in to the mail server, but sends no mail, not even about the sign-in of its test account', async () => {
     const { url, received } = await server();
     const service = await start({ settings: { mail: { smtpUrl: url, from: FROM } } });
     const environment = {

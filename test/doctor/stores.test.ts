@@ -141,7 +141,7 @@ describe('operator doctor, checking nodes, clocks and settings', () => {
     expect([-5_001, 60_000].map(statusAt)).to.deep.equal(['problem', 'problem']);
   });
 
-  it('text from another server never becomes a remedy of the doctor', () => {
+  it('the doctor never shows text from another server as a remedy', () => {
     const foreign = 'no\0 → type this';
     const { message, remedy } = problem`it answers ${foreign} → ask ${foreign}`;
     expect({ message, remedy }).to.deep.equal({ message: `it answers ${foreign}`, remedy: `ask ${foreign}` });

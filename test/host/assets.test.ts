@@ -11,7 +11,7 @@ import { startSeeded } from '../support/seeded.ts';
 /** The header of today's browsers, which name gzip first. */
 const BROWSER = 'gzip, deflate, br, zstd';
 
-describe('compressed files', () => {
+describe('static text files are sent compressed, but pages and API answers are not', () => {
   const on = startSeeded();
 
   /** Returns the answer as it is on the wire. */

@@ -129,7 +129,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     return reads.reduce((sum, { values }) => sum + values.length, count);
   }
 
-  it('each reported value is read at most once, even if the report repeats it or it was revoked before', async () => {
+  it('each value in a leak report is read from the stores at most once, even if it is repeated or was revoked', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const machine = await clientCredentials(on.issuer, on.clients.machine);
     const tokens = [accessToken, String(machine.body.access_token)];
@@ -175,7 +175,7 @@ describeOn([postgresServer, redisServer], 'reports of leaked values and the stor
     expect((await clientCredentials(on.issuer, on.clients.machine)).status).to.equal(401);
   });
 
-  it('a leaked secret is recorded as leaked even if Redis is unavailable for the tokens in the same report', async () => {
+  it('a leaked client secret is recorded as leaked even if Redis is down and the report also contains tokens', async () => {
     const machine = await addTestClient(on.service, 'Beside tokens', { kind: 'machine' });
     const tokens = Array(20)
       .fill('')

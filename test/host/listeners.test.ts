@@ -27,7 +27,7 @@ const LIMITS = {
 /** The limits of production, which no test reaches, however busy the machine is. */
 const USUAL = {};
 
-describe('a listener on localhost', () => {
+describe('a listener on localhost uses both loopback addresses or none', () => {
   const taken: Server[] = [];
   afterEach(() => Promise.all(taken.splice(0).map(drain)));
 
@@ -77,7 +77,7 @@ function untilOpened(port: number, count: number): void {
 /** The body of every answer. */
 const BODY = 'x'.repeat(100_000);
 
-describe('a listener', () => {
+describe('a listener disconnects slow clients, and loses no answer when it shuts down', () => {
   const servers: Server[] = [];
   const sockets: Socket[] = [];
   let logged: { level: string; text: string }[];
@@ -156,7 +156,7 @@ describe('a listener', () => {
     await eventually(async () => expect(await connections()).to.equal(0));
   });
 
-  describe('with pipelined requests', () => {
+  describe('a listener answers only the first of several pipelined requests on a connection', () => {
     let started: number;
 
     /** Answers each request a turn of the event loop later, `/streamed` in two parts, and counts the requests. */
@@ -214,7 +214,7 @@ describe('a listener', () => {
       expect(reply()).to.not.include('Connection: close');
     });
 
-    it('broken input after a request ends the connection after the answer, and adds no error text to the answer', async () => {
+    it('if malformed input follows a request, the connection ends after the answer, without an error text', async () => {
       for (const broken of [
         'broken\r\n\r\n',
         'POST /3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nbroken\r\n',
@@ -234,7 +234,7 @@ describe('a listener', () => {
       expect(reply().match(/HTTP\/1\.1 /g)).to.have.length(1);
     });
 
-    it('CONNECT after a request whose answer the client does not read leaves no open connection', async () => {
+    it('CONNECT leaves no open connection, even if the client never reads the answer to an earlier request', async () => {
       // The answer exceeds the buffers of both sockets, and the usual limits end no connection within the test.
       const { socket } = send(await open({ limits: USUAL }), '');
       socket.pause();
@@ -278,7 +278,7 @@ describe('a listener', () => {
     expect(client.reply()).to.match(/^(HTTP\/1\.1 200 .*?\r\n\r\n(x*|x{100000}HTTP\/1\.1 400 .*))?$/s);
   });
 
-  it('a client that disconnects is not logged', async () => {
+  it('nothing is logged when a client disconnects', async () => {
     const port = await open({ limits: USUAL });
     const { socket } = send(port, HEAD);
     await eventually(async () => expect(await connections()).to.equal(1));
@@ -319,7 +319,7 @@ describe('a listener', () => {
     for (const { reply } of clients) expect(reply()).to.match(/^HTTP\/1.1 200 .*x{1000}$/s);
   });
 
-  it('a listener that will shut down closes connections after their answers, but keeps them open in the last second', async () => {
+  it('before a shutdown, each answer closes its connection, except in the second before the ports are closed', async () => {
     const { ServerResponse, leave } = createDeparture();
     const port = await open({ limits: USUAL, ServerResponse });
     const server = listening();

@@ -87,7 +87,7 @@ describe('paths and methods', () => {
     }
   });
 
-  it('other endpoints of OpenID Connect and of oidc-provider are answered with 404', async () => {
+  it('unsupported endpoints of OpenID Connect and of oidc-provider are answered with 404', async () => {
     const paths = `/.well-known/openid-configuration /.well-known/oauth-authorization-server/
       /.well-known/jwks.json /jwks /oauth/jwks /me /userinfo /oauth/userinfo /request /reg /auth
       /session/end /session/end/confirm /session/end/success /device /token /token/introspection

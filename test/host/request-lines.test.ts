@@ -30,7 +30,7 @@ type Line = Readonly<Record<string, unknown>>;
 
 const entriesOf = ({ logLines }: TestService): Line[] => logLines.map((line) => JSON.parse(line));
 
-describe('request lines', () => {
+describe('every answered request has a log line without secrets', () => {
   const start = startsOn();
   const on = startSeeded({ on: start });
 

@@ -74,7 +74,7 @@ describe('request targets', () => {
     });
   }
 
-  it('a request with an invalid target gets 400 whatever its headers, and is not handled behind another request', async () => {
+  it('a request with an invalid target gets 400 whatever its headers are, and is ignored after another request', async () => {
     const [url, path] = listener();
     const port = Number(url.port);
     const bad = 'GET //x@[/# HTTP/1.1';

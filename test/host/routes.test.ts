@@ -52,7 +52,7 @@ GET /favicon.ico: serveIcon
 GET /apple-touch-icon.png: serveIcon
 `;
 
-describe('routes', () => {
+describe('every route checks the sign-in, form token and owner that it needs', () => {
   const mail = { smtpUrl: 'smtp://127.0.0.1:1', from: 'gatehouse@localhost' };
   const on = startSeeded({ settings: { mail, signIn: { providers: [providerSettings()] } } });
 
@@ -94,7 +94,7 @@ describe('routes', () => {
     expect(under('/profile').filter((row) => !own.test(row))).to.deep.equal([]);
   });
 
-  it('each form of the profile has the requirements of the page at its path, and saves nothing before checkForm', () => {
+  it('a profile form has the same requirements as the page at the same path, and checkForm runs before any save', () => {
     /** The paths with what they require, apart from what all pages or all forms require. */
     const required = (method: string): readonly string[] =>
       under('/profile')
@@ -131,7 +131,7 @@ describe('routes', () => {
     ]);
   });
 
-  it('each step named `require…` is used by exactly the number of profile routes that this test lists', () => {
+  it('the profile routes have the expected number of each access check (steps named `require…`)', () => {
     const counts: Record<string, number> = {};
     for (const { steps } of on.service.routes().filter(({ path }) => path.startsWith('/profile'))) {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;

@@ -41,7 +41,7 @@ describeOn([postgresServer, redisServer], 'an unavailable store', () => {
     await eventually(async () => expect(await up()).to.deep.equal({ '{store="database"}': 1, '{store="tokens"}': 1 }));
   }
 
-  it('the metrics report Redis as down, with its errors, until it is restarted, and the database as up', async () => {
+  it('until Redis restarts, the metrics count Redis errors, and report Redis as down and the database as up', async () => {
     await untilUp();
     const lookUps = '{store="tokens",operation="read"}';
     const { accessToken } = await granted(clientCredentials(on.issuer, on.clients.machine));

@@ -108,7 +108,7 @@ describe('views', () => {
     }
   });
 
-  it('views print English only from views/texts', async () => {
+  it('all English text in views comes from views/texts', async () => {
     await pseudoLanguage(async () => {
       const english: string[] = [];
       for (const name of Object.keys(samples) as ViewName[]) {

@@ -136,7 +136,7 @@ onPostgres('operator import', (open) => {
     expect(await Promise.all(ids.map(numberOf))).to.deep.equal([5, 2, 0]);
   });
 
-  it('an import adopts a manually created account by its email address, with its password, sessions and memberships, but revokes links mailed to another spelling', async () => {
+  it('an import adopts a manually created account with its data; if the email changes, mailed links are revoked', async () => {
     const made = await accounts().add({ email: 'jo@example.test', name: 'Jo', password: 'a password of jo’s' });
     await value(`accounts invite ${made.id}`);
     await importFile(fileOf(...ACME));
@@ -172,7 +172,7 @@ onPostgres('operator import', (open) => {
     expect((await accounts().findByEmail('first@example.test'))?.externalId).to.equal('A1');
   });
 
-  it('an import writes larger batches while they are fast, and smaller ones while they are slow, but not one line at a time', async () => {
+  it('an import writes larger batches after fast ones and smaller ones after slow ones, but never single lines', async () => {
     const { database } = parts();
     const engine = createChanges({ database });
     const real = performance.now;

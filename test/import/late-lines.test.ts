@@ -232,7 +232,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await answered(all)).to.deep.equal(each(() => 'ok'));
   });
 
-  it('a line from before a command added a user sets the external id of the user, and nothing else', async () => {
+  it('if a user was added manually after an account line was written, the line sets only the external id', async () => {
     const email = 'adam@example.test';
     const { id } = await run(`accounts add --email ${email} --name Adam --invite`);
     const known = line.account('Adam', { email, name: 'Adam Earlier', suspended: true });
@@ -284,7 +284,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('a pushed line from before the deletion of a manually added user does not add the user again', async () => {
+  it('a pushed line that is older than the deletion of a manually added user does not add the user again', async () => {
     const { email } = await addPerson(on.service, 'Helga Hand', 'helga@example.test');
     const late = at(30, [line.account('H1', { email })]);
     await run(`accounts delete ${email} --yes`);
@@ -300,7 +300,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results(at(30, [line.account('E2', { email })]))).to.deep.equal(['ok']);
   });
 
-  it('if an older move of a warehouse ends rights, only a line that is newer than these rights grants them again', async () => {
+  it('a late warehouse move ends rights set after the move; only a line newer than the rights restores them', async () => {
     const { n, base } = await add(on);
     const to = line.organization(`O${n}-to`);
     const rights = line.rights(`A${n}`, `W${n}`, 'read');
@@ -391,7 +391,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results(deleted)).to.deep.equal(['outdated']);
   });
 
-  it('an outdated line gives neither external id nor access to another user who now has its address', async () => {
+  it('a pushed line never applies to another user who got the email address after the line was written', async () => {
     const add = (email: string) => on.service.accounts.add({ email, name: 'Bob Second' });
     const change = (email: string, to: string) => run(`accounts update ${email} --new-email ${to}`);
     /** For each way, how the other person gets the address. */
@@ -425,7 +425,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('an older line still gives a user an external id if only the letter case of the email address changed later', async () => {
+  it('a pushed line from before an email change sets the external id if only the letter case changed', async () => {
     const { email } = await addPerson(on.service, 'Sven Spelling', 'sven@example.test');
     await run(`accounts update ${email} --new-email Sven@example.test`);
     expect(await results(at(30, [line.account('A-Sven', { email })]))).to.deep.equal(['ok']);

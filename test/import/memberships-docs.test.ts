@@ -30,7 +30,7 @@ function block(language: string, beginning: string): string {
 const example = (name: string): string =>
   readFileSync(path.join(import.meta.dirname, '../../examples/changes', name), 'utf8');
 
-describe('the docs page “Keep memberships current”', () => {
+describe('the examples of the docs page “Keep memberships current” work', () => {
   const start = startsOn();
   let service: TestService;
   let folder: string;
@@ -58,7 +58,7 @@ describe('the docs page “Keep memberships current”', () => {
       .filter(Boolean)
       .map((one) => JSON.parse(one).result);
 
-  it('the example lines are applied by the curl command', async () => {
+  it('the documented curl command sends the example lines, and the service accepts all of them', async () => {
     write('authorization', `Authorization: Bearer ${SECRET}\n`);
     write('changes.jsonl', block('jsonl', '{"type":'));
     const { stdout } = await run('sh', ['-c', here(block('sh', 'curl'))], { cwd: folder });

@@ -213,7 +213,7 @@ onPostgres('the check of an import file', (open) => {
     expect(suspended).to.deep.equal([]);
   });
 
-  it('an import that loses the database reports what it has written; the same file continues from there', async () => {
+  it('an import interrupted by a database outage reports its changes; a second import makes the missing changes', async () => {
     const { database } = parts();
     const engine = createChanges({ database });
     let pages = 0;
@@ -341,7 +341,7 @@ onPostgres('parallel imports', (open) => {
     }
   });
 
-  it('an import that is paused inside a transaction loses it, blocks no other change, and then repeats it', async () => {
+  it('an import that is paused in a transaction blocks no other change; its transaction is undone and repeated', async () => {
     const { database } = parts();
     const states = (where: string) =>
       database.query(

@@ -151,7 +151,7 @@ onPostgres('operator import --prune', (open) => {
     expect(removedIn(await prune(fileOf(''), '--prune-at-most 100%'))).to.deep.equal([4, 1, 4, 5, 0]);
   });
 
-  it('`--prune` removes at most 10 % of a kind, unless its option says otherwise', async () => {
+  it('`--prune` removes at most 10 % of the records of each kind, unless `--prune-at-most` sets another limit', async () => {
     const asked = `import ${without('W2', 'W3')} --prune --yes`;
     for (const [option, limit] of [
       ['', '10%'],

@@ -43,7 +43,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     expect(counts.memberships).to.include({ removed: 50 });
   });
 
-  it('a transaction that PostgreSQL undoes because of others is repeated, at most twice', async () => {
+  it('a transaction that PostgreSQL aborts because of concurrent transactions is retried at most twice', async () => {
     const { database } = service;
     for (const [code, failures, result] of [
       ['40001', 2, 'ok'],
@@ -61,7 +61,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
     }
   });
 
-  it('a pushed line waits until another node has changed the same record, and is then compared with the new state', async () => {
+  it('a pushed line waits while another node changes the same record, and is then compared with the new state', async () => {
     const other = await start({ sharing: service });
     const known = [organization('O1'), account('A1'), membership('A1', 'O1')];
     const at = (seconds: number, one: Line): Line => ({ ...one, as_of: new Date(Date.now() - seconds * 1_000) });
@@ -125,7 +125,7 @@ describeOn([postgresServer], 'pushed changes on PostgreSQL', () => {
 describeOn([postgresServer], 'pushed changes while PostgreSQL is away', () => {
   const start = startsOn();
 
-  it('an outage of PostgreSQL during a request is answered with 503 and the result of each line, and a retry succeeds', async function () {
+  it('a push during an outage of PostgreSQL gets 503 with the result of each pushed line, and a retry succeeds', async function () {
     this.timeout(120_000);
     const postgres = await startPostgresServer();
     const proxy = await startTcpProxy(Number(new URL(postgres.url).port));

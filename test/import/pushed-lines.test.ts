@@ -53,7 +53,7 @@ describe('pushed changes', () => {
     return { person: id, place: place.id, site: site.id };
   }
 
-  it('lines add and change records in their order, and `removed` ends rights, memberships or all access of a user', async () => {
+  it('pushed lines apply in order, and `removed` ends what a line names: rights, a membership or all access', async () => {
     expect(await results(...PLACES, ...PERSON)).to.deep.equal(Array(5).fill('ok'));
     const steps: readonly (readonly [Line, readonly string[]])[] = [
       [membership('A1', 'O1', 'admin'), ['a1 admin', 'a1 {read}']],
@@ -71,7 +71,7 @@ describe('pushed changes', () => {
     expect(await query('SELECT FROM accounts')).to.deep.equal([]);
   });
 
-  it('a line with a former external id renames the record that has this id', async () => {
+  it('a pushed line with former_external_id gives the record with that former id a new external id', async () => {
     await results(...PLACES, ...PERSON);
     const renamed = [organization('O2'), warehouse('W2', 'O2'), account('A2')];
     const lines = renamed.map((one, index) => ({ ...one, former_external_id: ['O1', 'W1', 'A1'][index] }));
@@ -82,7 +82,7 @@ describe('pushed changes', () => {
     expect(answers[1]).to.include({ code: 'line_refused', message, remedy: 'Delete one of the two first.' });
   });
 
-  it('an organization added by a push gets the client policy of its line, otherwise the default of the settings', async () => {
+  it('a new organization gets the client policy from the pushed line, or from the settings if the line has none', async () => {
     const strict = await start({ settings: { senders: SENDERS, organizations: { clients: 'ask' } } });
     for (const [on, asks] of [[service(), [false, true]] as const, [strict, [true, true]] as const]) {
       await push(on, [organization('O1'), { ...organization('O2'), clients: 'ask' }]);
@@ -142,7 +142,7 @@ describe('pushed changes', () => {
     expect(names.map(({ name }) => name)).to.have.members(all);
   });
 
-  it('a line with id and external_id sets the external id of a user; keys that name different users are refused', async () => {
+  it('a pushed line with id and external_id sets the external id, but is refused if its keys point to two users', async () => {
     const { person: id, place } = await byHand();
     await send(...PLACES, account('A1'));
     expect(await results(account('A2', { id }), account('A2', { id }))).to.deep.equal(['ok', 'unchanged']);
@@ -173,7 +173,7 @@ describe('pushed changes', () => {
     expect(got).to.deep.equal(['ok', 'ok', 'ok']);
   });
 
-  it('the answer to a line with an unknown name contains its key and value, and the other lines are applied', async () => {
+  it('the error for a pushed line about an unknown record names the record, and the other lines are applied', async () => {
     await send(...PLACES, account('A1'));
     const { answers, results: got } = await send(
       membership('A9', 'O1'),
@@ -259,7 +259,7 @@ describe('pushed changes', () => {
     expect(await results(...gone)).to.deep.equal(Array(60).fill('ok'));
   });
 
-  it('the time of an account deletion expires after 30 days', async () => {
+  it('the record of an account deletion is removed after 30 days', async () => {
     const deletion = ending(account('A1'), { deleted: true });
     await send(account('A1'), account('A2'), deletion);
     await service().clean();
@@ -291,7 +291,7 @@ describe('pushed changes', () => {
     }
   });
 
-  it('an import does not take back an email address that a newer pushed line gave to another user', async () => {
+  it('an import does not undo a newer push that gave an email address to another user', async () => {
     const known = [account('A1'), account('A2')];
     const words = (...lines: Line[]) => `import ${fileOf(...known, ...lines)} --as-of 2026-01-01T00:00Z`;
     await run(words());
@@ -428,7 +428,7 @@ describe('pushed changes', () => {
       expect((await push(running, [account('A1')])).results).to.deep.equal(['unchanged']);
     });
 
-    it('PostgreSQL plans the statements of a line once per connection, whatever the line names, and scans no table', async () => {
+    it('each connection plans the statements for pushed lines once, for all values, and never scans a whole table', async () => {
       // With one connection, this query reads what the pushes have left on it.
       const one = await startOnPostgres({ settings: { senders, storage: { databaseConnections: 1 } } });
       const plans = () =>

@@ -80,7 +80,7 @@ describeInBrowser('pages in the browser', (visit) => {
     }
   }
 
-  describe('accessibility and phone layout', () => {
+  describe('all pages are accessible and fit on a phone', () => {
     it('the public pages are accessible and fit on a phone', async () => {
       const { page } = await visit(axe.PHONE);
       await expectPages(page, {

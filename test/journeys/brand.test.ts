@@ -23,7 +23,7 @@ const { brand } = settingsOf(`brand:
 describeInBrowser('a brand in the browser', (visit) => {
   const on = startSeeded({ settings: { brand } });
 
-  it('sign-in and consent with a brand are accessible, and take at most 5 requests', async () => {
+  it('branded sign-in and consent pages are accessible, and the sign-in page loads with at most 5 requests', async () => {
     const { page, problems } = await visit(PHONE);
     const answers = new Set<string>();
     page.on('response', (response) => answers.add(response.url()));

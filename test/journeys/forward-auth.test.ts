@@ -117,7 +117,7 @@ describe('GET /oauth/verify', () => {
     });
   });
 
-  it('a stranger who tries secrets gets 429 for a while, but the proxy does not', async () => {
+  it('a stranger who guesses the secret of the proxy gets 429, but the proxy itself is not limited', async () => {
     const { person: token } = await tokensOf(on);
     const { resourceServer } = on.clients;
     let refused: Response | undefined;

@@ -64,7 +64,7 @@ describe('browser sessions', () => {
     expect((await person.get('/logout')).headers.get('clear-site-data')).to.equal(null);
   });
 
-  describe('a reload with a shorter session lifetime', () => {
+  describe('a shorter session lifetime applies to existing sessions after a reload', () => {
     const MINUTE = 60;
     const reloadWith = async (changed: typeof lifetimes): Promise<void> => {
       lifetimes = changed;

@@ -138,7 +138,7 @@ describe('the libraries of docs/libraries.md that run on a server', () => {
     on.clock.advance(on.service.settings.tokens.retryWindowSeconds + 20);
   }
 
-  describe('in Node', () => {
+  describe('the documented Node libraries work with the service', () => {
     let packages: string;
     before(async function () {
       packages = await locked(this);
@@ -151,7 +151,7 @@ describe('the libraries of docs/libraries.md that run on a server', () => {
     });
   });
 
-  describe('in Python', () => {
+  describe('the documented Python libraries work with the service', () => {
     let python: string;
     before(async function () {
       const found = await pythonWith(PYTHON_PACKAGES);

@@ -28,7 +28,7 @@ describe('operator reload', () => {
   });
 
   // The first test: the node has not reloaded yet.
-  it('a dry run prints what a reload would change, in the words of a reload, and changes nothing', async () => {
+  it('a dry run lists what a reload would change, in the format of a real reload, and changes nothing', async () => {
     found = () => ({ tokens: { accessTokenSeconds: 60 }, server: { reusePort: true } });
     for (const _time of ['first', 'second']) {
       expect(await valueFrom(operator, 'reload --dry-run')).to.deep.equal({

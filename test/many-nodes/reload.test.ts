@@ -16,7 +16,7 @@ import { rawRequest } from '../support/raw-request.ts';
 import { startSeeded } from '../support/seeded.ts';
 import type { Overrides } from '../support/service.ts';
 
-describe('a reload', () => {
+describe('a reload applies changed settings without interrupting requests', () => {
   let found: Overrides = {};
   const on = startSeeded({ clock: true, reloaded: () => found });
 
@@ -90,7 +90,7 @@ describe('a reload', () => {
     expect(await visit()).to.equal(404);
   });
 
-  it('a reload changes which client address is trusted, and what is logged', async () => {
+  it('a reload applies changed settings for proxies and logging', async () => {
     const { port } = new URL(on.issuer);
     const headers = { host: `localhost:${port}`, 'x-forwarded-for': '203.0.113.9' };
     const loggedAddress = async (path: string): Promise<unknown> => {
@@ -107,7 +107,7 @@ describe('a reload', () => {
     expect(await loggedAddress('/errors/four')).to.match(/127\.0\.0\.1$/);
   });
 
-  it('a reload with settings with which the service cannot start changes nothing', async () => {
+  it('a reload is refused without any change if the service could not start with the new settings', async () => {
     const mail = { smtpUrl: 'nowhere', from: '' };
     const tokens = { machineAccessTokenSeconds: 78 };
     found = { mail, tokens };
@@ -175,7 +175,7 @@ describe('a reload', () => {
   });
 });
 
-describe('the effect of each setting in the schema', () => {
+describe('the schema says for each setting when a change takes effect', () => {
   const environment = {
     ...keysOfEnvironment,
     DATABASE_URL: 'postgres://db/gatehouse',

@@ -32,7 +32,7 @@ describeOn([postgresServer, redisServer], `an upgrade from ${PREVIOUS_VERSION.na
   }));
 
   // One node after the other, as on the embedded deployment, would be a case of both at the same time.
-  describe('with nodes of both versions', () => {
+  describe('nodes of the previous and the present version work together', () => {
     before(async () => {
       await on.start('previous');
       await on.setUp();
@@ -51,7 +51,7 @@ describeOn([postgresServer, redisServer], `an upgrade from ${PREVIOUS_VERSION.na
       });
     }
 
-    it('a chain of refresh tokens continues, whichever version answers', async () => {
+    it('a chain of refresh tokens continues while nodes of the previous and the present version alternate', async () => {
       const { issuer, clients } = on.world;
       const { refreshToken } = await partnerTokens(issuer, on.world).tokens(clients.confidential);
       const chain = refreshChain(issuer, clients.confidential, refreshToken);

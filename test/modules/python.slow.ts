@@ -114,7 +114,7 @@ describeOn([python], 'an API in Python', () => {
       expect(organizations).to.have.nested.property('[0].warehouses[0].rights').that.is.not.empty;
     });
 
-    it('when a token is revoked, the signal of its caller aborts at once, and later requests get 401', async () => {
+    it('a running request learns at once that the token of its caller was revoked, and later requests get 401', async () => {
       const token = await rememberedToken(api, on);
       expect(await api.hasEnded()).to.equal(false);
       const ended = api.wait();
@@ -140,7 +140,7 @@ describeOn([python], 'an API in Python', () => {
       await eventually(async () => expect(await api.call(token)).to.include({ decided_by: 'memory' }));
     });
 
-    it('a wrong secret of the API gives its callers 503 and its operator the reason', async () => {
+    it('an API with a wrong client secret answers callers with 503, and reports the reason to its operator', async () => {
       api = await openApi({ client_secret: `gate_cs_${'x'.repeat(43)}` });
       const { status, reason } = await api.call(await tokenOfPerson());
       expect({ status, reason }).to.deep.equal({ status: 503, reason: 'credentials_refused' });

@@ -13,7 +13,7 @@ describe('the modules for Node and Python', () => {
   const found = (file: string, pattern: RegExp): string[] =>
     [...textOf(file).matchAll(pattern)].map(([, name = '']) => name);
 
-  it('both modules have the same settings, except for those of one language, and both READMEs list their own', () => {
+  it('the modules for Node and Python have the same documented settings, except for language-specific settings', () => {
     const [node = ''] = /interface IntrospectorOptions \{.*?\n\}/s.exec(textOf('node/src/introspector.ts')) ?? [];
     const options = [...node.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name = '']) => name);
     const settings = found('python/src/gatehouse/settings.py', /^ {4}(\w+): .*$/gm);
@@ -84,7 +84,7 @@ describeOn([python], 'the wheel of the Python module', () => {
     return spawnSync(required(python), [path.join(copy, 'write_wheel.py'), version, root], { env, encoding: 'utf8' });
   }
 
-  it('the wheel does not depend on the machine that builds it, and contains no other files', () => {
+  it('the wheel is identical on every build machine, and contains only files of the module', () => {
     const { stdout, stderr } = writeCopy('1.0.0');
     expect(stderr).to.equal('');
     const entries = JSON.parse(`${execFileSync(required(python), ['-c', READ_ENTRIES, stdout.trim()])}`);

@@ -160,7 +160,7 @@ async function sessionOf(sessionList: SessionList, accountId: string): Promise<(
 
 const identity = (subject: string, issuer = ISSUER): Line => ({ identity: { issuer, subject } });
 
-describe('operator links: the linked identities of accounts at a provider', () => {
+describe('the operator can link accounts with identities at a provider, list the links and remove them', () => {
   const { run, value, refusal, parts, records } = setUpOperator();
   const imported = (...lines: Line[]) => value(`import ${fileOf(...lines)} --yes`);
   const problems = async (...lines: Line[]): Promise<string> =>
@@ -231,7 +231,7 @@ sign_in:
 describe('operator passkeys', () => {
   const { run, value, refusal, parts, records, mailing } = setUpOperator();
 
-  it('an operator can list passkeys, and remove one after a confirmation, which ends sessions, is recorded and mailed', async () => {
+  it('an operator can list passkeys; a confirmed removal ends sessions, is recorded and causes a mail', async () => {
     const passkeys = createPasskeys({ ...parts(), activity: createActivity(parts()) });
     const email = 'ada@example.test';
     const { id: accountId } = await value(`accounts add --email ${email} --name Ada --invite`);

@@ -6,7 +6,7 @@ import { runOperator } from '../../src/operator/program/run-operator.ts';
 import { setUpOperator } from './operator-suite.ts';
 import { createPage, operatorWith, variablesOf } from './run-operator.ts';
 
-describe('operator confirmation', () => {
+describe('operator commands ask for confirmation before irreversible changes', () => {
   const { run, value, refusal, parts } = setUpOperator();
   let id: string;
 

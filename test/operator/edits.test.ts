@@ -14,7 +14,7 @@ import { expectWrongUsage, keysOf, operatorFor, refusalFrom, valueFrom } from '.
 type Row = Readonly<Record<string, unknown>>;
 const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id);
 
-describe('operator edits, on a running service', () => {
+describe('operator commands change and delete records of a running service', () => {
   const on = startSeeded();
   const run = (words: string | readonly string[]) => operatorFor(on.service)(words);
   const value = (words: string | readonly string[]) => valueFrom(run, words);

@@ -9,7 +9,7 @@ import { operatorFor, refusalFrom, valueFrom } from './run-operator.ts';
 
 const END_ALL = 'sessions end --all --yes';
 
-describe('sessions end --all, on a running service', () => {
+describe('`sessions end --all` ends all sessions of a running service', () => {
   const on = startSeeded({ clock: true });
   const run = (words: string) => valueFrom(operatorFor(on.service), words);
   const begin = () => signedIn(on, on.seeded.person);

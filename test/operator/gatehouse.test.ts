@@ -14,7 +14,7 @@ import { variablesOf } from './run-operator.ts';
 const GATEHOUSE = path.join(temporaryDirectory('link'), 'gatehouse');
 symlinkSync(path.join(import.meta.dirname, '../../bin/gatehouse'), GATEHOUSE);
 
-describe('gatehouse on a machine with systemd', () => {
+describe('the program `gatehouse` uses the environment of the systemd unit', () => {
   const { parts } = setUpOperator();
   const folder = temporaryDirectory('gatehouse');
 

@@ -16,7 +16,7 @@ import {
   valueFrom,
 } from './run-operator.ts';
 
-describe('operator leaked', () => {
+describe('`operator leaked` revokes all values that it finds in a text', () => {
   const { start, received } = startsWithMail();
   const on = startSeeded({ on: start });
   /** The command with the mail server of the service. */
@@ -56,7 +56,7 @@ describe('operator leaked', () => {
     expect(`${again.output}${again.errors}`).not.to.include(value);
   });
 
-  it('a JSON list can name the places of leaks, and a machine client secret is refused at once', async () => {
+  it('`leaked` accepts a JSON list with the URL of each leak, and revokes a machine client secret at once', async () => {
     const file = path.join(temporaryDirectory('leaked'), 'report.json');
     const { machine } = on.clients;
     const { value } = await addKey('In a list');

@@ -58,7 +58,7 @@ describeOn([postgresServer, redisServer], 'operator nodes', () => {
     await removeNodes();
   });
 
-  it('`nodes --wait` waits for a heartbeat of each node after its own start, and names nodes without one', async () => {
+  it('`nodes --wait` waits until every node sends a new heartbeat, and names each node that sends none', async () => {
     await addFrozen('frozen:2', 5);
     const late = await run('nodes --wait 3 --within 3s');
     expect(late.exitCode).to.equal(1);

@@ -13,7 +13,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
   const withRefusedFile = (environment: Readonly<Record<string, string>>) =>
     operatorWith({ ...machine, ...environment });
 
-  it('commands that only read or end something use the database of the environment, and print that they do', async () => {
+  it('if the settings file is refused, commands that read or revoke use defaults and the environment, and warn', async () => {
     const run = withRefusedFile(storesOf(on.service));
     const { email } = on.seeded.person;
     for (const words of ['accounts list', 'nodes', `show ${email}`, `sessions end --account ${email} --yes`]) {
@@ -26,7 +26,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(error.problems[0].path).to.equal('log.levle');
   });
 
-  it('a command names the variables if only these are wrong, and also the settings file if both are wrong', async () => {
+  it('a command names each wrong environment variable, and names the settings file only if the file is wrong', async () => {
     const GATEHOUSE_CONFIG = fileWith('{mail: {from: a@b.test}}', 'right.yaml');
     const wrong = { ...storesOf(on.service), GATEHOUSE_CONFIG, GATEHOUSE_ISSUER: 'http://auth.example.test' };
     const { exitCode, errors } = await withRefusedFile(wrong)(`revoke --account ${on.seeded.person.email} --yes`);
@@ -37,7 +37,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(both.errors).to.contain('GATEHOUSE_ISSUER').and.contain('log.levle').and.not.contain('default settings');
   });
 
-  it('a command without the REDIS_URL of the nodes never reports a token as inactive, whatever its settings file is', async () => {
+  it('whatever the settings file, a command without REDIS_URL never calls a token inactive if nodes use Redis', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const environment = { ...storesOf(on.service), ...keysOf(on.service) };
     const answersOn = async (redis: string, run = withRefusedFile(environment)) => {
@@ -69,7 +69,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(error.problems.map((one: { path: string }) => one.path)).to.deep.equal(['log.levle']);
   });
 
-  it('a command exits with code 2 if the settings name no database, and with code 3 if they are also wrong', async () => {
+  it('a command exits with 2 if only the database setting is missing, and with 3 if a setting is invalid', async () => {
     const GATEHOUSE_CONFIG = fileWith('{storage: {data_directory: off}}', 'off.yaml');
     for (const words of ['accounts list', `accounts suspend ${on.seeded.person.email}`]) {
       const { error } = await valueFrom(operatorWith({ GATEHOUSE_CONFIG }), words, { exitCode: 2 });

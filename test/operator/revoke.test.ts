@@ -257,7 +257,7 @@ onPostgresAndRedis('operator revoke', (start) => {
 describeOn([postgresServer, redisServer], 'operator revoke while Redis is unavailable', () => {
   const start = startsOn('postgres+redis');
 
-  it('without Redis, `revoke --account` and `--client` work, `--token` fails unrecorded, and `show` answers partly', async () => {
+  it('without Redis, `revoke --account` and `--client` work, `--token` changes nothing, and `show` reports gaps', async () => {
     const redis = await startRedisServer();
     const settings = { storage: { redisUrl: redis.url } };
     const service = await start({ settings });

@@ -56,7 +56,7 @@ describe('the recognition of tokens, codes, secrets, API keys and client ids', (
   });
 });
 
-describe('the values found in a text', () => {
+describe('tokens, links, IDs and addresses are found in any text', () => {
   const found = (text: string) => valuesIn(text).map((one) => (one.faults.length > 0 ? 'malformed' : one.text));
 
   it('`show` and `leaked` find a secret whatever surrounds it, even across line breaks', () => {
@@ -133,7 +133,7 @@ describe('the values found in a text', () => {
     }
   });
 
-  it('an email address is found next to quotes, names, parameters and an origin', () => {
+  it('an email address is found even directly next to a quote, a name, a parameter or an origin', () => {
     for (const [text, ...values] of [
       [`{"origin":"https://app.example","email":"${EMAIL}"}`, EMAIL],
       [`https://app.example,${EMAIL}`, EMAIL],
@@ -150,7 +150,7 @@ describe('the values found in a text', () => {
     }
   });
 
-  it('a value that was cut off is reported as malformed, and ordinary words that begin like a value are ignored', () => {
+  it('a truncated token is reported as malformed, but an ordinary word that begins like a token is ignored', () => {
     for (const length of [43, 22]) {
       const [cut] = valuesIn(TOKEN.slice(0, length));
       expect(cut.faults.join()).to.contain('it was cut off');

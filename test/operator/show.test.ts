@@ -409,7 +409,7 @@ onPostgresAndRedis('operator show', (start) => {
     await expectShown(link, { kind: 'opaque', state: 'unknown' });
   });
 
-  it('`show` reports a link that was created in a session as ended with the session', async () => {
+  it('`show` reports a link as revoked after the end of the session that created the link', async () => {
     const person = await addPerson(on.service, 'Vera', 'vera@example.test');
     await signedIn(on, person);
     const { invite_link: link } = await value(`accounts invite ${person.email}`);

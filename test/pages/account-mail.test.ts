@@ -9,7 +9,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { addPasskey, signInWith } from './passkeys/soft-passkey.ts';
 import { signedIn } from './signed-in-person.ts';
 
-describe('mail about an account', () => {
+describe('users get one mail for each important event of their account', () => {
   const mail = startsWithMail();
   const on = startSeeded({ on: mail.start });
 

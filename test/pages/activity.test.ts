@@ -100,7 +100,7 @@ describe('the readable name of a browser', () => {
     '': 'An unknown browser',
     [`${'x'.repeat(200)}/1`]: 'An unknown browser',
   };
-  it('a browser and its operating system are named from the User-Agent header', () => {
+  it('a browser and its operating system are recognized by the User-Agent header', () => {
     for (const [header, words] of Object.entries(known)) expect(describeBrowser(header), header).to.equal(words);
   });
 });

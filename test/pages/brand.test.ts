@@ -91,7 +91,7 @@ describe('the brand of the operator', () => {
     await reloadWith({});
   });
 
-  it('the logo is served as uploaded, for a year, under a name with its hash', async () => {
+  it('the uploaded logo is served unchanged under a name with its hash, and browsers may cache it for a year', async () => {
     const { html } = await visitor().get('/login');
     const [icon, dark, light, ...others] = logosIn(html);
     expect(others).to.deep.equal([]);
@@ -209,7 +209,7 @@ describe('the brand of the operator', () => {
       });
     }));
 
-  it('users read the rights in the words of the operator, but introspection returns their names', () =>
+  it('pages describe rights in the words of the operator, but introspection returns the names of the rights', () =>
     on.service.withSettings({ rights: RIGHTS }, async () => {
       const { person, warehouse } = on.seeded;
       const { accountId } = person;

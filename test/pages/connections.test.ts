@@ -116,7 +116,7 @@ describe('the connections page', () => {
     expect(answer.searchParams.get('error')).to.equal('consent_required');
   });
 
-  it('the page Connections proposes to end apps that were not used for 90 days, and can list only these apps', async () => {
+  it('the connections page suggests disconnecting apps unused for 90 days, and can list only these apps', async () => {
     const { confidential, otherConfidential } = on.clients;
     await connect(confidential);
     await connect(otherConfidential);

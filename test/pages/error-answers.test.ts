@@ -85,7 +85,7 @@ describeOn([postgresServer], 'the error reference', () => {
       'x-gatehouse-authorization': basic(client),
     });
 
-  it('the reference lists how each API endpoint answers with each error', async () => {
+  it('the error reference documents every error answer of each API endpoint', async () => {
     const { confidential, machine, resourceServer } = on.clients;
     const { issuer } = on;
     const { refreshToken } = await on.partner.tokens(confidential);

@@ -100,7 +100,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(sent.filter(([name]) => name === 'place')).to.deep.equal([['place', on.seeded.warehouse.id]]);
   });
 
-  it('a form keeps the places of a limit that the user cannot choose now, even if these are all places of the limit', async () => {
+  it('saving a limit keeps an organization that the user has left, even if it is the only one in the limit', async () => {
     const { elsewhere } = on.seeded;
     const browser = await joinElsewhere('Alba Alone');
     const { memberships, connections } = on.service;
@@ -126,7 +126,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     }
   });
 
-  it('a user who loses the only organization before sending the form can still approve, without any access', async () => {
+  it('a user who loses their only organization during a consent can still approve, but grants no access', async () => {
     const { elsewhere } = on.seeded;
     const browser = await joinElsewhere('Lena Lost');
     const page = await browser.open(authorization());
@@ -161,7 +161,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(revived.body.error).to.equal('invalid_grant');
   });
 
-  it('on the last day of a connection, its forms keep this day as the end date, and a browser can send them', async () => {
+  it('on the last day of a connection, its forms keep the end date, and browsers accept that date as valid', async () => {
     await approveWith({ limit_last_day: dayAfter(1) });
     await connect();
     const until = (await on.service.connections.find(person.accountId, client().id))?.limit.until;
@@ -238,13 +238,13 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await reachOf(accessToken)).to.deep.equal(ALL);
   });
 
-  it('a later approval sets the limit that it chooses, and one without a choice leaves the limit as it was', async () => {
+  it('a later approval changes the stored limit only if the user chooses a new limit', async () => {
     for (const chosen of [{}, { limit_rights: 'read' }, {}]) await approveWith(chosen);
     const { accessToken } = await connect();
     expect(await reachOf(accessToken)).to.include('Northern Logistics viewer: Riga read Rotterdam read');
   });
 
-  it('an approval with a limit to a place that the page did not offer does not connect the client', async () => {
+  it('an approval for an organization that the page did not offer does not connect the client', async () => {
     const foreign = await on.service.organizations.add({ name: 'Foreign' });
     const page = await approveWith({ limit_places: 'chosen', place: foreign.id });
     expect(textOf(page.html)).to.include(said('consent.heading', { app: 'Route Planner' }));
@@ -270,7 +270,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     });
   }
 
-  it('a consent page that is shown again keeps the limit chosen before, not the stored one, and lists what the client gets by it', async () => {
+  it('a consent page that is shown again keeps the limit just chosen, and lists the access under this limit', async () => {
     const listed = ({ html }: { html: string }) =>
       textOf(/<section class="asked".*?<\/section>/s.exec(html)?.[0] ?? '');
     await approveWith({ limit_places: 'chosen', place: on.seeded.warehouse.id });
@@ -288,7 +288,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     await on.service.clients.edit(id, { name: 'Route Planner' });
   });
 
-  it('approving again does not narrow a limit to the only organization of the user', async () => {
+  it('a limit to a whole organization survives a second approval, even if the user is in no other organization', async () => {
     const { memberships, organizations } = on.service;
     const organizationId = on.seeded.organization.id;
     await approveWith({ limit_places: 'chosen', place: organizationId });
@@ -302,7 +302,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     await memberships.setRole(person, on.seeded.elsewhere.id, 'admin');
   });
 
-  it('a connection can be limited to all organizations and warehouses of a user with 200 organizations', async () => {
+  it('the limit of a connection can list 200 organizations and 400 warehouses', async () => {
     const { database, access } = on.service;
     const { accountId } = on.seeded.person;
     const added = await database.query<{ id: string }>(
@@ -373,7 +373,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     );
   });
 
-  it('if a user has just lost a chosen organization, the form keeps the other chosen places and the limit', async () => {
+  it('if a user loses a chosen organization, the form is shown again with the remaining choices', async () => {
     await connect();
     const key = await apiKeyOf(on.service, person);
     for (const [path, more] of [
@@ -401,7 +401,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(await keyNamed('Y')).to.deep.include({ places: [rigaId], isReadOnly: true });
   });
 
-  it('a limit to a warehouse is stored as chosen, even if the user loses the warehouse while the form is checked', async () => {
+  it('a limit to one warehouse is saved even if the user loses access to that warehouse during the form check', async () => {
     const { accountId } = on.seeded.person;
     const { access, apiKeys, memberships } = on.service;
     const toRiga = { limit_places: 'chosen', place: rigaId };

@@ -11,7 +11,7 @@ import { startSeeded } from '../support/seeded.ts';
 /** Routes below these paths that no client or API calls. */
 const NOT_FOR_CLIENTS = ['GET /oauth/authorize/:uid', 'POST /oauth/token/refresh', 'GET /.well-known/change-password'];
 
-describe('the OpenAPI document', () => {
+describe('the OpenAPI document describes every API route and its real answers', () => {
   const on = startSeeded();
   const read = async (path: string, headers: Record<string, string> = {}) =>
     fetch(on.issuer + path, { headers: { accept: 'application/json', ...headers } });

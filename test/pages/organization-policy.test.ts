@@ -116,7 +116,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(listed).to.deep.equal(['zebra', 'Äpp 1', 'app 2', 'App 10']);
   });
 
-  describe('with more than 20 connected clients', () => {
+  describe('with more than 20 connected clients, the page keeps the selected clients during a search', () => {
     const added: { id: string; name: string }[] = [];
     before(async () => {
       for (let number = 1; number <= 23; number += 1) {
@@ -265,7 +265,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(token)).to.deep.equal(NORTHERN);
   });
 
-  it('a decision with an unknown button, a long or invisible sentence, or another client changes nothing', async () => {
+  it('a decision about a client changes nothing if its button or text is invalid or the client is not connected', async () => {
     await setPolicy(ASK);
     const token = await connect();
     expect((await decide({ decision: 'toString' })).status).to.equal(409);
@@ -317,13 +317,13 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(await reachedWith(key)).to.deep.equal(NORTHERN);
   });
 
-  it('machine clients can access an organization that requires approval without being approved', async () => {
+  it('machine clients need no approval, even in an organization that requires approval of clients', async () => {
     const { body } = await clientCredentials(on.issuer, on.clients.machine);
     await setPolicy({ clients: 'ask', api_keys: 'refuse' });
     expect(await reachedWith(String(body.access_token))).to.deep.equal(NORTHERN);
   });
 
-  it('operators can show and change the policy, block and unblock', async () => {
+  it('operators can show and change the policy of an organization, and block and unblock clients', async () => {
     const run = operatorFor(on.service);
     const { id } = on.seeded.organization;
     const token = await connect();
@@ -356,7 +356,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     expect(entry).to.include({ action: 'client_admitted', actor: 'operator' });
   });
 
-  it('an API that caches its callers learns of a policy, an approval and a block that another node stores', async () => {
+  it('an API that caches introspection answers learns of a policy, an approval and a block on another node', async () => {
     const { issuer } = on;
     const other = await start({ sharing: on.service, settings: { issuer }, clock: on.clock.clock });
     let ahead = 0;

@@ -60,7 +60,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     return rights?.map((right) => RIGHTS[right]).join(', ');
   }
 
-  it('the list shows only users and machine clients with a right in the warehouse, and names rights as configured', async () => {
+  it('a warehouse lists only users and machine clients with rights, and shows the configured texts of rights', async () => {
     await join('Vera Viewer', 'viewer', ['read']);
     await join('Mona Member', 'member', ['write']);
     const { id } = on.clients.machine;
@@ -125,7 +125,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     }
   });
 
-  it('a client has the rights of all its users, and the list names only users with access to the warehouse', async () => {
+  it('a warehouse lists a client with the combined rights of its users, and names only users with access', async () => {
     const client = await addTestClient(on.service, 'Shared App');
     const [reader, writer, other] = [
       await join('Rita Reader', 'viewer', ['read']),
@@ -181,7 +181,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     await owner.fillIn(`${block(rigaId)}/let-in`);
   });
 
-  it('the page of an app with many users says that it examined only 50, and can block the app in each warehouse', async () => {
+  it('the page of a popular app says that only 50 users were checked, and offers to block it in each warehouse', async () => {
     const { id } = on.seeded.organization;
     const client = await addTestClient(on.service, 'Popular App');
     await connect(await join('Fay First', 'member', ['read']), client);
@@ -202,7 +202,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       .and.not.include('Nothing now');
   });
 
-  it('the list omits clients and API keys of suspended users, and shows a blocked client without rights', async () => {
+  it('a warehouse hides clients and API keys of suspended users, and shows that a blocked client has no rights', async () => {
     const blocked = await addTestClient(on.service, 'Blocked App');
     const gone = await addTestClient(on.service, 'App of a suspended person');
     const person = await join('Sam Suspended', 'member', ['read']);
@@ -392,7 +392,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       expect(await warehousesOf(value)).to.deep.equal([rigaId, hamburg].sort());
     });
 
-    it('a block in a warehouse is removed when the warehouse moves to another organization, even during the move', async () => {
+    it('a warehouse that moves to another organization loses its client blocks, even one added during the move', async () => {
       const { organizations, access, database } = on.service;
       await organizations.edit('organization', on.seeded.organization.id, { externalId: 'HERE' });
       await organizations.edit('organization', on.seeded.elsewhere.id, { externalId: 'THERE' });

@@ -13,7 +13,7 @@ import { type SignedInPerson, signedIn } from './signed-in-person.ts';
 
 const PATH = '/profile/organizations';
 
-describe('the page of an organization', () => {
+describe('the page of an organization lets owners and admins remove members and block clients', () => {
   const start = startsOn();
   const on = startSeeded({ on: start, clock: true });
   let owner: members.Member;
@@ -85,7 +85,7 @@ describe('the page of an organization', () => {
     expect(text).to.not.include('Stock Reports').and.not.include('Warehouse API');
   });
 
-  it('removing a member takes effect immediately and permanently, and both users find it in their activity', async () => {
+  it('the removal of a member ends access at once, and appears in the activity of the admin and the member', async () => {
     const guest = await join('Gina Guest', 'member');
     const token = await connect(guest);
     expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
@@ -253,7 +253,7 @@ describe('the page of an organization', () => {
     expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage', 'Northern Logistics']);
   });
 
-  describe('other clients of the owner of a blocked client', () => {
+  describe('a block of a client extends to clients with the same owner and redirect host', () => {
     const host = 'https://evader.example';
     const register = (uris: readonly string[], ownerAccountId: string) =>
       addTestClient(on.service, 'Evading Client', { ownerAccountId, redirectUris: uris });
@@ -293,7 +293,7 @@ describe('the page of an organization', () => {
       expect(token.map(({ id }) => id)).to.not.include(orgId());
     });
 
-    it('another client of the owner is blocked when it adds a blocked host', async () => {
+    it('a client is blocked when it adds the redirect host of a blocked client with the same owner', async () => {
       const { evader } = await blockNewClient();
       const edited = await register(['https://harmless.example/cb'], evader.accountId);
       expect(await isBlocked(edited)).to.equal(false);
@@ -310,7 +310,7 @@ describe('the page of an organization', () => {
       expect(await isBlocked(await register([`${host}/cb`], second.evader.accountId))).to.equal(true);
     });
 
-    it('a client that was unblocked stays so when it adds blocked hosts, whether the first client stays blocked or is deleted', async () => {
+    it('an unblocked client stays unblocked when it adds redirect hosts of a blocked or deleted client', async () => {
       for (const isDeleted of [true, false]) {
         const { evader, client } = await blockNewClient();
         if (isDeleted) await on.service.removeClient(client.id);

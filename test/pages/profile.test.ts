@@ -53,7 +53,7 @@ describe('the profile', () => {
     }
   });
 
-  it('the navigation lists the developer pages for owners of a client or an API key, and on these pages', async () => {
+  it('the navigation shows developer pages to owners of a client or API key, and to users on such a page', async () => {
     const pages = await signedIn(on.service, await addPerson(on.service, 'Fork Lift'));
     const oneLink = [...all.filter((path) => !DEVELOPER_SECTIONS.includes(path)), '/oauth-clients'];
     const sectionsOn = async (path: string) => navigationOf(await pages.get(path)).sections;
@@ -166,7 +166,7 @@ describe('the profile', () => {
     });
   });
 
-  it('with limits.api_key_days the form offers, and the service accepts, only shorter lifetimes', () =>
+  it('with limits.api_key_days, the form offers and the service accepts only lifetimes up to this limit', () =>
     on.service.withSettings({ limits: { apiKeyDays: 60 } }, async () => {
       const person = await signedIn(on.service, await addPerson(on.service, 'Kay'));
       const { value } = await apiKeyOf(on.service, person, 'Before the limit', { expiresInDays: undefined });

@@ -18,7 +18,7 @@ const NEW_PASSWORD = 'eight blue pallets, stacked';
 const IDLE = 3_600;
 const ABSOLUTE = 86_400;
 
-describe('the security page', () => {
+describe('the security page changes passwords and ends sessions', () => {
   const on = startSeeded({
     clock: true,
     settings: {
@@ -45,7 +45,7 @@ describe('the security page', () => {
     return log.map(({ action }) => action);
   };
 
-  describe('the list of browser sessions', () => {
+  describe('a user can list the active browser sessions and sign each one out', () => {
     const other = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
     /** Signs the same user in with another browser. */

@@ -38,7 +38,7 @@ describe('the letter tile of an app', () => {
     }
   });
 
-  it('a renamed app keeps its color, and all colors are used', () => {
+  it('an app keeps the color of its tile after a rename, and different apps use all colors', () => {
     const ids = Array.from({ length: 500 }, (_, number) => `gate_ci_${number}`);
     const colours = ids.map((id) => tileOf({ id, name: 'Before' }).colour);
     expect(ids.map((id) => tileOf({ id, name: 'After' }).colour)).to.deep.equal(colours);

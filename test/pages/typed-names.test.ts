@@ -6,7 +6,7 @@ import { type ClientOwner, LIST, REDIRECT_URI, signInOwner, textOf } from './cli
 import { addMember } from './organization-members.ts';
 import { addPasskey } from './passkeys/soft-passkey.ts';
 
-describe('a name typed into a form', () => {
+describe('a form refuses names that look like a secret or a statement of the service', () => {
   const on = startSeeded();
   const SECRET = `gate_rt_${randomId('', 66)}`;
   let owner: ClientOwner;

@@ -36,7 +36,7 @@ const BAD_CHALLENGES: readonly (readonly [title: string, Parameters])[] = [
   ['a padded challenge', { ...S256, code_challenge: `${CHALLENGE}=` }],
 ];
 
-describe('authorization codes', () => {
+describe('an authorization code can be exchanged once, with the right client and code verifier', () => {
   const on = startSeeded({ clock: true });
 
   before('register another redirect URI', () =>

@@ -168,7 +168,7 @@ describe('authorization endpoint', () => {
     }
   });
 
-  it('every other refusal redirects with error, state, iss and the URL of the page about the error', async () => {
+  it('a refusal that may redirect sends error, state, iss and the URL of the page about the error', async () => {
     for (const [change, error] of REDIRECTED) {
       const url = request(change);
       const { status, location } = await visit(url);

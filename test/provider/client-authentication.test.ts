@@ -257,7 +257,7 @@ describe('client authentication', () => {
     expect(warnings(from)[0]).to.include({ limit: 'address' });
   });
 
-  it('refusals of a known client are limited per client and address, and a secret sent as client_id is not logged', async () => {
+  it('failed authentications are limited per client and address, and a secret sent as client_id is never logged', async () => {
     const client = wrong(on.clients.resourceServer);
     const from = freshAddress();
     // Only the last address counts, which our own proxy added; a caller can forge the first one.

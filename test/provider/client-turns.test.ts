@@ -62,7 +62,7 @@ describeOn([postgresServer], 'many requests of one client at once', () => {
     };
   }
 
-  it('only a few requests of a client run at once, so another client is answered first; later all requests succeed', async () => {
+  it('only a few requests of a client run at once; other clients need not wait, and every request succeeds', async () => {
     const { otherConfidential } = on.clients;
     const theirs = await on.partner.tokens(otherConfidential);
     const { begin } = await flood(40);

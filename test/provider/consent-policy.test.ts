@@ -61,7 +61,7 @@ describe('consent policy', () => {
       expect(await outcome(client, {}, elsewhere)).to.equal('code');
     });
 
-    it('after Deny a client needs consent again, but an earlier approval stays valid', async () => {
+    it('after Deny, a new client needs consent again, and a connected client stays approved', async () => {
       const unknown = await newClient();
       const known = await connectedClient();
       for (const [client, then] of [[unknown, 'consent'] as const, [known, 'code'] as const]) {

@@ -86,7 +86,7 @@ describe('calls from web pages', () => {
     }
   });
 
-  it('a page of a public client may read why a request was refused, whatever the cause', async () => {
+  it('the web page of a public client can read every refusal of its requests', async () => {
     const foreign = await accessToken(on.clients.confidential);
     const token = await accessToken(on.clients.public);
     await revokeItself(OWN, token);
@@ -127,7 +127,7 @@ describe('calls from web pages', () => {
     await expectRefused(await revokeItself('null', native), native, 'native');
   });
 
-  it('a page of a deleted client cannot revoke a token', async () => {
+  it('a token revocation sent by the web page of a deleted client is refused', async () => {
     const redirectUris = [`${OWN}/callback`];
     const client = await addTestClient(on.service, 'Short Lived', { kind: 'public', redirectUris });
     const token = await accessToken(client);
@@ -181,13 +181,13 @@ describe('calls from web pages', () => {
     expectUnreadable(await revokeCurrent(on.issuer, token), 'no origin');
   });
 
-  describe('a preflight', () => {
+  describe('a CORS preflight succeeds only for endpoints that web pages may use', () => {
     const preflight = (path: string, headers: Record<string, string>) =>
       send(path, 'OPTIONS', { 'access-control-request-method': 'POST', ...headers });
 
     const asked = { 'access-control-request-headers': 'authorization,content-type' };
 
-    it('a CORS preflight allows a page to send requests, without cookies, and is refused without its origin and method', async () => {
+    it('a CORS preflight with origin and method permits requests without cookies; any other preflight is refused', async () => {
       for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/token/revoke']) {
         const { status, headers, text } = await preflight(path, { origin: OWN, ...asked });
         expect(status, text).to.equal(204);

@@ -8,7 +8,7 @@ import { expect } from 'chai';
 import Koa from 'koa';
 import { formOf, readForm } from '../../src/provider/form.ts';
 
-describe('a form that arrives in pieces', () => {
+describe('the service can read a form that arrives in chunks', () => {
   it('a form that arrives in chunks is copied into one buffer, so that the chunks can be freed', async () => {
     const app = new Koa();
     app.use(readForm);

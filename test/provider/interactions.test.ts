@@ -11,7 +11,7 @@ import { addTestClient, REDIRECT_URI } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
 import { answerIn, outcomeOf } from './authorization-outcome.ts';
 
-describe('interactions', () => {
+describe('an authorization request can be answered once, only in the browser that started it', () => {
   const on = startSeeded({ clock: true });
 
   /** A request that asks for consent, even if the client was approved before. */

@@ -79,7 +79,7 @@ describe('the stream of changes', () => {
     expect((await listen(on.clients.resourceServer, { method: 'HEAD' })).status).to.equal(200);
   });
 
-  it('too many streams of one resource server are refused until one closes; others are not limited', async () => {
+  it('the open streams of each resource server are limited, independently of other resource servers', async () => {
     const other = await addTestClient(on.service, 'Other API', { kind: 'resource-server' });
     /** Opens a stream on a separate connection, which closes with it. */
     const open = async (client: TestClient): Promise<IncomingMessage> => {
@@ -337,7 +337,7 @@ describe('a stream of changes', () => {
       changeAt(1_020, 'acc_b');
     });
 
-    it('a stream repeats all changes since two seconds before its position', () => {
+    it('a continued stream repeats the changes of the last two seconds before its position, and all later ones', () => {
       expect(beginningOf(open(positionAt(1_012)))).to.equal(`data: acc_a\n\ndata: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_012.001)))).to.equal(`data: acc_b\n\n${REPEATED}`);
       expect(beginningOf(open(positionAt(1_030)))).to.equal(REPEATED);
@@ -363,7 +363,7 @@ describe('a stream of changes', () => {
       }
     });
 
-    it('a stream repeats no changes if the node may have missed changes since the requested position', () => {
+    it('a stream repeats no changes if its node may have missed some since the requested position was issued', () => {
       announce('everything', '');
       time = 1_025;
       expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
@@ -376,7 +376,7 @@ describe('a stream of changes', () => {
       expect(beginningOf(open(positionAt(1_042)))).to.equal(REPEATED);
     });
 
-    it('a stream repeats no changes if the database clock was set back after the requested position', () => {
+    it('a stream repeats no changes if the database clock went back after the requested position was issued', () => {
       changeAt(1_015, 'acc_later');
       expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);
       changeAt(1_021, 'acc_c');

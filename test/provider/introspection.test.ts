@@ -17,7 +17,7 @@ import { startSeeded } from '../support/seeded.ts';
 import { granted, type Tokens } from './partner-tokens.ts';
 import { expectRefusal } from './refusals.ts';
 
-describe('introspection', () => {
+describe('introspection says whether a token is active, and what its owner can access', () => {
   const on = startSeeded({ clock: true });
 
   const seconds = (): number => Math.floor(on.clock.clock() / 1000);
@@ -100,7 +100,7 @@ describe('introspection', () => {
     expect(await library.tokenIntrospection(api, access_token)).to.include({ active: true, sub: machine.id });
   });
 
-  it('clients of other kinds learn only whether their own token is active, and nothing about others', async () => {
+  it('a client that is not a resource server learns only whether its own tokens are active', async () => {
     const token = await accessToken();
     const { body } = await see(token, on.clients.confidential);
     expect(body).to.include({ active: true, client_id: on.clients.confidential.id });
@@ -111,7 +111,7 @@ describe('introspection', () => {
     for (const client of [on.clients.confidential, on.clients.machine]) await expectInactive(value, client);
   });
 
-  it('a refresh token, an unused code and a client secret are inactive, for their own client too', async () => {
+  it('introspection reports a refresh token, code or client secret as inactive, even to the client that owns it', async () => {
     const { confidential, resourceServer } = on.clients;
     const { refreshToken } = await on.partner.tokens(confidential);
     for (const value of [refreshToken, await on.partner.code(confidential), confidential.secret ?? '']) {
@@ -203,7 +203,7 @@ describe('introspection', () => {
       await granted(refresh(on.issuer, on.clients.confidential, expired.refreshToken));
     });
 
-    it('a revocation without a token is answered with a challenge without an error, not with 204', async () => {
+    it('a revocation without a token gets 401, and its challenge contains no error code', async () => {
       const { accessToken } = await on.partner.tokens(on.clients.confidential);
       const requests: Request[] = [
         {},
@@ -245,7 +245,7 @@ describe('introspection', () => {
       await expectActive(tokens);
     });
 
-    it('a revocation accepts only an access token in the Authorization header', async () => {
+    it('a caller can revoke only the access token in the Authorization header, and no other kind of token', async () => {
       const tokens = await on.partner.tokens(on.clients.confidential);
       const { accessToken, refreshToken } = tokens;
       const key = await apiKeyOf(on.service, on.seeded.person);

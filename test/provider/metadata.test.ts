@@ -33,13 +33,13 @@ const FORWARDED = {
   forwarded: 'host=evil.example;proto=https',
 };
 
-describe('metadata', () => {
+describe('the metadata document describes the service to every caller', () => {
   // Trust a proxy, because then such headers could do the most harm.
   const on = startSeeded({ settings: { server: { proxyHops: 1 } } });
 
   const get = (path: string, headers: Record<string, string> = {}) => ask(new URL(path, on.issuer), { headers });
 
-  it('the metadata list exactly what the service supports', async () => {
+  it('the metadata document lists exactly what the service supports', async () => {
     const { status, headers, body } = await get(PATH);
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');

@@ -41,7 +41,7 @@ const ENOUGH_FOR_BOTH = 50;
 
 export function defineRaces(rounds: Rounds): void {
   forEachRace('races', (open) => {
-    describe('races with a retry window', () => {
+    describe('with a retry window for refreshes, parallel requests leave no revoked token active', () => {
       let nodes: Nodes;
       before(async () => {
         nodes = await open(60);

@@ -139,7 +139,7 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     expect(await isActive(tokensOf(await exchangeCode(on.issuer, renewed, code)))).to.equal(true);
   });
 
-  it('a code from before the renewal is refused with this cause, but a consent page that was open then still works', async () => {
+  it('after a client renewal, the error for an old code names the renewal, and an open consent page still works', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const { browser } = on.partner;
     const code = await on.partner.code(client);

@@ -64,7 +64,7 @@ describeOn([postgresServer, redisServer], 'store round trips', () => {
     });
   }
 
-  it('a code exchange, refresh or retry sends two Redis commands; issuing or introspecting a machine token sends one', async () => {
+  it('exchange, refresh and retry need two Redis commands; issuing or introspecting a machine token needs one', async () => {
     const { confidential, machine } = on.clients;
     const code = await on.partner.code(confidential);
     const { refreshToken } = await on.partner.tokens(confidential);

@@ -21,7 +21,7 @@ const withSessionOnly = (browser: Person): Record<string, string> => ({
     .join('; '),
 });
 
-describe('authorizations without a click', () => {
+describe('codes issued without a click are recorded, and the user gets a mail if the browser is unknown', () => {
   const mail = startsWithMail();
   const on = startSeeded({ on: mail.start, clock: true, settings: { sessions: { idleSeconds: 30 * DAY } } });
   let client: TestClient;
@@ -50,7 +50,7 @@ describe('authorizations without a click', () => {
     await browser.authorize(authorizationUrl(on.issuer, later), person);
     await eventually(() => expect(mail.received.some(({ raw }) => raw.includes(`Later ${count}`))).to.equal(true));
   }
-  it('an authorization without a click is recorded once a day, with its client and network; others are not recorded', async () => {
+  it('a code issued without a click of the user is recorded once a day per client, with the network address', async () => {
     expect(await entries()).to.have.length(0);
     for (const parameters of [{}, { prompt: 'none' }])
       expect(await outcomeOf(browser, request(parameters))).to.equal('code');
@@ -86,7 +86,7 @@ describe('authorizations without a click', () => {
     expect(await entries()).to.have.length(2);
   });
 
-  it('an authorization without a click on a shared terminal is recorded but not mailed: no browser is known there', async () => {
+  it('on a shared terminal, a code issued without a click of the user is recorded, but not announced by mail', async () => {
     const { settings } = on.service;
     const sharedTerminals = ['127.0.0.0/8', '::1/128'];
     await on.service.apply({ ...settings, sessions: { ...settings.sessions, sharedTerminals } });

@@ -59,7 +59,7 @@ describe('the token endpoint', () => {
     expect((await send('POST', body, { 'content-encoding': 'identity' })).status).to.equal(200);
   });
 
-  describe('answers', () => {
+  describe('the answers of the token endpoint are JSON with fixed members', () => {
     const ACCESS_TOKEN = /^gate_at_[A-Za-z0-9_-]{95}$/;
     const REFRESH_TOKEN = /^gate_rt_[A-Za-z0-9_-]{66,}$/;
 
@@ -99,8 +99,8 @@ describe('the token endpoint', () => {
     });
   });
 
-  describe('requests', () => {
-    it('a token request that is not a form is refused with the name of the right content type', async () => {
+  describe('malformed token requests are refused without using up a code or refresh token', () => {
+    it('a token request that is not a form is refused, and the error names the right content type', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code);
       const types = ['application/json', 'text/plain', 'multipart/form-data; boundary=x'];
@@ -158,7 +158,7 @@ describe('the token endpoint', () => {
       expect(status, answer).to.equal(200);
     });
 
-    it('a token request without a content type is refused with this cause, however the client authenticates', async () => {
+    it('a token request without Content-Type gets an error about this header, however the client authenticates', async () => {
       const code = await on.partner.code(on.clients.confidential);
       const form = exchangeForm(code);
       const { confidential } = on.clients;
@@ -228,7 +228,7 @@ describe('the token endpoint', () => {
     });
   });
 
-  describe('recent problems of a client', () => {
+  describe('the recent problems of a client show the cause of each refused request, but no secrets', () => {
     let client: TestClient;
 
     beforeEach(async () => {
@@ -280,7 +280,7 @@ describe('the token endpoint', () => {
       expect(text).to.include('return address is not registered').and.not.include(new URL(REDIRECT_URI).host);
     });
 
-    it('errors of authorization requests are recorded as problems, but neither a Deny nor an answer to prompt=none', async () => {
+    it('authorization errors are recorded as problems, except a denial by the user or an answer to prompt=none', async () => {
       const causes: readonly (readonly [Record<string, string | undefined>, string, RegExp])[] = [
         [{ scope: 'openid' }, 'invalid_scope', /leave scope out/],
         [{ state: undefined }, 'invalid_request', /state or code_challenge/],

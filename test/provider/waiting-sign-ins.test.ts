@@ -52,7 +52,7 @@ describeOn([postgresServer, redisServer], 'requests that wait for a sign-in', ()
     }
   });
 
-  it('a limited number of sign-ins per address can wait, each with little stored data; further ones get 429', async () => {
+  it('the number of pending sign-ins per address and their stored size are limited; more sign-ins get 429', async () => {
     const before = await stored();
     const long = { ui_locales: 'x'.repeat(4_000), login_hint: 'y'.repeat(4_000), display: 'page' };
     const url = request({ state: 's'.repeat(2_046), ...long });

@@ -85,7 +85,7 @@ onPostgresAndRedis('the answers of the wire contract', (start) => {
     'an API that is registered as a machine client': async () => ask(await machineToken(), on.clients.machine),
   };
 
-  it('these tests have a request for every vector that is marked as sent by the service, and for no other vector', () => {
+  it('these tests cover exactly the test vectors that are marked as sent by the service', () => {
     const titles = ANSWERS.filter((vector) => vector.sent_by_service).map(({ title }) => title);
     expect(Object.keys(REQUESTS).sort()).to.deep.equal(titles.sort());
   });
@@ -106,7 +106,7 @@ onPostgresAndRedis('the answers of the wire contract', (start) => {
 });
 
 describe('the lines of the change stream in the wire contract', () => {
-  it('the service sends exactly the lines of the vector that contains every kind of line', async () => {
+  it('for changes of every kind, the service sends exactly the lines of the test vector', async () => {
     let announce: Parameters<ChangeFeed['onChange']>[0] = () => {};
     const streams = createChangeStreams({
       ...({ isLive: true } as ChangeFeed),

@@ -75,7 +75,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     });
   }
 
-  describe('with a clock that is wrong by an hour', () => {
+  describe('a node works normally while its clock is wrong by an hour', () => {
     let time: TestClock;
     beforeEach(() => {
       time = createTestClock();

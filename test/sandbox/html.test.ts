@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { html } from '../../examples/sandbox/html.ts';
 
-describe('a page of the partner app', () => {
+describe('the pages of the partner app show inserted values as plain text', () => {
   it('an HTML template escapes every inserted value, but not its own markup', () => {
     const name = `<img src=x onerror="alert('&')">`;
     const row = html`<td title="${name}">${name}</td>`;

@@ -161,7 +161,7 @@ describe('npm run sandbox', () => {
     });
   });
 
-  describe('after SIGTERM', () => {
+  describe('the sandbox leaves no processes or files behind', () => {
     it('after SIGTERM the sandbox ends all its processes and leaves no files behind', async () => {
       expect(readdirSync(folder)).to.have.lengthOf(1);
       expect(await sandbox.end('SIGTERM')).to.equal(0);

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { said } from '../pages/client-owner.ts';
 import { GRACE, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
-describe('while a provider is unreachable', () => {
+describe('an unreachable provider stops neither the service nor other sign-in methods', () => {
   const on = startWithUpstream({ hasSecond: true });
   const asked = (): number =>
     on.upstream.requests.filter((path) => path === '/.well-known/openid-configuration').length;

@@ -190,7 +190,7 @@ describeOn([openssl], 'a provider with https', () => {
     return outcomeOf(providerSettings({ issuer }));
   };
 
-  it('an https issuer may name only https endpoints, even for its keys; otherwise none is requested', async () => {
+  it('if an https issuer names an http endpoint, even for keys, no sign-in starts and no endpoint is called', async () => {
     expect(await begin({})).to.equal(issuer);
     for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint']) {
       expect(await begin({ [name]: plain })).to.equal(`the ${name} in the discovery document is missing or not https`);

@@ -70,7 +70,7 @@ describe('the first sign-in with a provider', () => {
       [on.upstream.issuer, atProvider.sub, person.accountId, new Date(on.clock.clock())],
     );
 
-  it('the first sign-in with an imported link invalidates later invitations and asks what to end', async () => {
+  it('the first sign-in with an imported link invalidates open invitations, and offers to end older credentials', async () => {
     await addImportedLink();
     const useLink = await openLink();
     expect((await arrived()).page.url.pathname).to.equal(QUESTION);
@@ -102,7 +102,7 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(intruder)).to.equal(false);
   });
 
-  it('the first sign-in with a provider asks what to end, and ends what the user selects', async () => {
+  it('a first sign-in with a provider offers to end password, sessions and keys, and ends the selected ones', async () => {
     const intruder = await signedIn();
     const keys = await intruder.get('/profile/api-keys');
     await intruder.submit(keys, { name: 'Mine' });
@@ -128,7 +128,7 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(owner)).to.equal(true);
   });
 
-  it('many later sessions that have expired do not hide an active one, and few are read at a time', async () => {
+  it('an active session is found among many expired ones, with at most 25 sessions read at a time', async () => {
     const { database, store } = on.service;
     const intruder = await signedIn();
     await database.query(
@@ -153,7 +153,7 @@ describe('the first sign-in with a provider', () => {
     expect(await isSignedIn(intruder)).to.equal(true);
   });
 
-  it('the first sign-in with a provider ends only what is selected, and continues to the pending authorization', async () => {
+  it('“Keep everything” at the first sign-in with a provider ends nothing and continues the authorization', async () => {
     const other = await signedIn();
     const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
     const { owner, page } = await arrived(`${url.pathname}${url.search}`);
@@ -166,7 +166,7 @@ describe('the first sign-in with a provider', () => {
     expect((await arrived()).page.url.pathname).to.equal('/profile');
   });
 
-  it('the first sign-in with a provider asks no question if the account has no password, connection, key or session to end', async () => {
+  it('a first sign-in with a provider asks nothing if the account has no password, connection, key or session', async () => {
     await on.service.database.query('UPDATE accounts SET password_hash = NULL WHERE id = $1', [person.accountId]);
     expect((await arrived('/profile/activity')).page.url.pathname).to.equal('/profile/activity');
   });

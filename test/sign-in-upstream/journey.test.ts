@@ -5,7 +5,7 @@ import { authorizationUrl, exchangeCode, pkce } from '../support/oauth.ts';
 import type { Traveller } from '../support/upstream.ts';
 import { setExternalId, startWithUpstream, WITH_PLATFORM } from './service.ts';
 
-describe('a user who signs in for the first time and has no password', () => {
+describe('a new user without a password can sign in and confirm actions with a provider', () => {
   // Offer a single sign-in method, so that no page asks for a choice.
   const on = startWithUpstream({ provider: { match: 'external_id' }, passwords: false });
   const LINUS = { sub: 'employee-17', email: 'linus@example.test', email_verified: false };
@@ -86,7 +86,7 @@ describe('a user who signs in for the first time and has no password', () => {
     expect(await on.service.apiKeys.listOf(await accountId())).to.deep.equal([]);
   });
 
-  it('a user of a provider without a password sees no page about passwords', async () => {
+  it('with passwords disabled, no page offers a password, and a sign-in with a password is refused', async () => {
     for (const path of ['/forgot-password', '/profile/security/password']) {
       expect((await on.traveller().get(path)).status, path).to.equal(404);
     }

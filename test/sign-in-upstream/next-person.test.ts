@@ -13,7 +13,7 @@ const PROMPTS = ['none', 'login', 'select_account'];
 const promptOf = ({ location }: Page) => location?.searchParams.get('prompt');
 const isConsent = ({ forms }: Page): boolean => forms.some(({ names }) => names.has('decision'));
 
-describe('the next user of a browser with a session at a provider', () => {
+describe('the provider session of one user does not sign in the next user of the browser', () => {
   const on = startWithUpstream({ hasSecond: true });
 
   before('one provider supports prompt=select_account', () => {

@@ -34,7 +34,7 @@ const ALLOWED = [
 const PUBLIC =
   /^(GET \/passkey-options\/sign-in|(GET|OPTIONS) \/\.well-known\/|(GET|POST|OPTIONS) \/(login|logout|language|password|forgot-password|errors|openapi.json|assets|favicon.ico|apple-touch-icon.png|oauth|interaction|$))/;
 
-describe('if a password is not enough', () => {
+describe('the service can require more than a password for a sign-in', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({
     settings: {
@@ -54,7 +54,7 @@ describe('if a password is not enough', () => {
   const givePasskey = async (who = owner) => (await addPasskey(on.service.issuer, await signedIn(who))).passkey;
   const endGrace = (): void => on.clock.advance(GRACE_SECONDS);
 
-  describe('users who administer an organization or own a client', () => {
+  describe('users who administer an organization or own a client need more than a password', () => {
     beforeEach('an owner of a new organization', async () => {
       owner = await addPerson(on.service, 'Olga Owner');
       await makeOwner(owner);
@@ -213,7 +213,7 @@ describe('if a password is not enough', () => {
       expect((await person.get('/profile')).status).to.equal(200);
     });
 
-    it('a mailed link does not remove the provider of a user who became an owner after the page was shown', async () => {
+    it('a mailed link cannot remove the linked provider of a user who has meanwhile become an organization owner', async () => {
       const member = await addPerson(on.service, 'Mo');
       await on.signIn({ sub: member.email, email: member.email, email_verified: true });
       const provider = `provider ${on.upstream.issuer}`;
@@ -225,7 +225,7 @@ describe('if a password is not enough', () => {
       expect(await on.service.identities.listOf(member.accountId)).to.have.length(1);
     });
 
-    it('a user who needs only a password keeps the passkey after using a mailed link, and reads where to remove it', async () => {
+    it('if passkeys are optional for a user, a password link keeps them, and the page says where to remove them', async () => {
       const member = await addPerson(on.service, 'Mo');
       await givePasskey(member);
       const [{ id = '' } = {}] = await passkeysOf(member);
@@ -254,7 +254,7 @@ describe('if a password is not enough', () => {
     });
   });
 
-  describe('a password session after the grace period', () => {
+  describe('after the grace period, a password session can only add a stronger sign-in method', () => {
     let client: Required<TestClient>;
     /** A browser signed in with the password before the end of the grace period. */
     let person: Person;
@@ -268,7 +268,7 @@ describe('if a password is not enough', () => {
 
     const ask = (more = {}) => authorizationUrl(on.service.issuer, client, more);
 
-    it('after the grace period a password session gets no code and no form result, and cannot change the language', async () => {
+    it('after the grace period, a password session cannot get a code, open a form result or change the language', async () => {
       const { issuer, settings } = on.service;
       const open = (more: object) => person.open(ask(more));
       const consent = await open({ prompt: 'consent' });
@@ -332,7 +332,7 @@ describe('if a password is not enough', () => {
       expect(open).to.have.members(ALLOWED);
     });
 
-    it('requests of a password session fail while the grace period cannot be read; a passkey session needs no query', async () => {
+    it('if the grace period cannot be read, password sessions get errors, but passkey sessions work', async () => {
       const other = await signedIn();
       await addPasskey(on.service.issuer, other);
       endGrace();

@@ -93,7 +93,7 @@ describe('a user who signs in with a provider', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({ start: mail.start, hasSecond: true });
 
-  it('one mail announces a new provider link, even in a new browser; later one mail announces each new browser', async () => {
+  it('a sign-in in a new browser sends one mail, about the new provider link or else about the browser', async () => {
     const person = on.traveller();
     await person.signIn(on.seeded.person);
     await person.submit(await person.get('/logout'), {});

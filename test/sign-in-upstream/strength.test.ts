@@ -82,7 +82,7 @@ describe('an owner whose provider must prove a second factor', () => {
     }));
 });
 
-describe('a session from a provider', () => {
+describe('the settings decide whether a session from a provider is strong', () => {
   const PLAIN = { issuer: 'https://a.example', isStrong: true, strongAcr: [], strongAmr: [] };
   const WEAK: UpstreamStrength = { ...PLAIN, issuer: 'https://b.example', isStrong: false };
   const PROVING: UpstreamStrength = { ...PLAIN, strongAmr: ['mfa'] };

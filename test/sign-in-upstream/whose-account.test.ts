@@ -4,7 +4,7 @@ import { SessionEnded } from '../../src/accounts/activity/activity.ts';
 import { said } from '../pages/client-owner.ts';
 import { GRACE, setExternalId, startWithUpstream } from './service.ts';
 
-describe('a user who signs in with a provider', () => {
+describe('a user who signs in with a provider never gets the account of another user', () => {
   const on = startWithUpstream();
   const accounts = async () => (await on.service.accounts.list()).items.length;
   const linked = () => on.service.database.query('SELECT FROM account_identities');
@@ -25,7 +25,7 @@ describe('a user who signs in with a provider', () => {
     // NFC turns the Kelvin sign (U+212A) into a plain K.
     'with a Kelvin sign instead of a K': { email: '\u212Aim@example.test' },
   };
-  it('a user with an address that the provider has not verified sees this reason, with or without an account', async () => {
+  it('if the provider has not verified the email address, the page says so, even if no account has this address', async () => {
     for (const email of [GRACE.email, 'nobody@example.test']) {
       const page = await on.signIn({ sub: 'unverified', email, email_verified: false });
       expect(page.status).to.equal(403);

@@ -13,7 +13,7 @@ function titleOf({ rule, held, required, from, events }: Row): string {
   return `rule ${rule}, ${RULES[rule]}: strong ${required}${has}${began}: ${events.join(', then ')}`;
 }
 
-describe('the sign-in rules in test/sign-in/table.ts', () => {
+describe('the service follows the sign-in rules in test/sign-in/table.ts', () => {
   const { check, copyAfter, addAtOnce } = driver(startsOn());
   for (const row of ROWS) {
     it(titleOf(row), () => check(row));
@@ -37,7 +37,7 @@ describe('the sign-in rules in test/sign-in/table.ts', () => {
   }
 });
 
-describe('the proofs of a sign-in that a session stores', () => {
+describe('a session stores which methods proved the sign-in', () => {
   const stored = { accountId: 'acc_1', loginTs: 1, acr: '0', uid: 'uid', jti: 'cookie' };
   const proof = { by: 'provider', at: 1, issuer: 'https://a.example', acr: undefined, amr: ['otp'] };
 
@@ -50,7 +50,7 @@ describe('the proofs of a sign-in that a session stores', () => {
     ]);
   });
 
-  it('a session whose proofs cannot be read belongs to no user', () => {
+  it('a stored session with unreadable sign-in proofs belongs to no user', () => {
     for (const amr of [
       undefined,
       [],

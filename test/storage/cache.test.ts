@@ -51,7 +51,7 @@ describe('cache of people, clients and keys', () => {
     }
   });
 
-  it('a value read for a key that was unknown before the read is cached, unless anything changed meanwhile', async () => {
+  it('a value whose key is known only after the read is cached, unless a change is announced during the read', async () => {
     cache.beginRead()('key', 'read');
     expect(await get('key', 'later')).to.equal('read');
     for (const change of ['connections', 'organizations', 'everything'] as const) {
@@ -177,7 +177,7 @@ describe('cache of people, clients and keys', () => {
     expect(await get('large', '')).to.equal('123');
   });
 
-  it('missing keys are cached up to a limit, until a change of the key is announced', async () => {
+  it('a limited number of absent keys is cached, each until a change of the key is announced', async () => {
     const few = newCache({ maxMisses: 2 }) as Cache<string | undefined>;
     const ask = (key: string, value?: string) => few.get(key, async () => value);
     await ask('existing', 'there');

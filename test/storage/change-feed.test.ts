@@ -238,7 +238,7 @@ describe('change feed of the embedded database', () => {
     expect(changes).to.have.length(2);
   });
 
-  it('the embedded change feed announces changes by another process, but not to that process', async () => {
+  it('the owner process of an embedded database is notified of changes by guest processes, but not vice versa', async () => {
     const other = await startOtherProcess(directory, 'share');
     await other.query("UPDATE clients SET name = 'elsewhere' WHERE id = 'client'");
     expect(changes).to.deep.equal(['clients client']);

@@ -5,7 +5,7 @@ import { startCleaning } from '../../src/storage/cleaning.ts';
 import { eventually } from '../support/eventually.ts';
 import { startsOn } from '../support/service.ts';
 
-describe('cleaning', () => {
+describe('a cleaning run executes every job, even if one job fails or has a backlog', () => {
   it('cleaning reports what each job removed, and continues after a failed job, whose name it logs', async () => {
     const reported: string[] = [];
     const lines: string[] = [];

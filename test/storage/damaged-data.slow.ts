@@ -76,7 +76,7 @@ describe('opening a data directory of PGlite', () => {
   });
 });
 
-describe('a first start that was killed while it created the database', () => {
+describe('a first start that was interrupted can be repeated safely', () => {
   const directory = path.join(temporaryDirectory('first'), 'data');
   let owner: OpenDatabase;
 
@@ -110,7 +110,7 @@ describe('a first start that was killed while it created the database', () => {
     for (const guest of guests) await guest.close();
   });
 
-  it('only the owner may read and write the files of a new database, and those that it creates later', async () => {
+  it('only the owner may read and write the files of a new database, including files created later', async () => {
     await owner.query('CREATE TABLE later AS SELECT generate_series(1, 1000) AS number');
     const cluster = path.join(directory, 'postgres');
     const names = ['', ...readdirSync(cluster, { recursive: true, encoding: 'utf8' })];
@@ -142,7 +142,7 @@ describe('a first start that was killed while it created the database', () => {
   });
 });
 
-describe('a first start', () => {
+describe('a first start never deletes existing files', () => {
   it('a first start does not delete files in the place of the database, and reports them', async () => {
     const directory = temporaryDirectory('occupied');
     atEndOfFile(() => rmSync(directory, { recursive: true, force: true }));

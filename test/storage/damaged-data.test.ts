@@ -6,7 +6,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { POSTGRES_VERSION } from '../../src/storage/embedded/failed-open.ts';
 import { ownDataDirectory } from './damaged-data.ts';
 
-describe('opening a data directory', () => {
+describe('a data directory is opened only if it is safe and of the right version', () => {
   const on = ownDataDirectory();
 
   on.refuses({
@@ -17,7 +17,7 @@ describe('opening a data directory', () => {
     },
   });
 
-  it('the error does not call a data directory damaged that another version of PostgreSQL wrote', async () => {
+  it('a data directory of another PostgreSQL version is refused for that reason, and not as damaged', async () => {
     writeFileSync(path.join(on.directory, 'postgres/PG_VERSION'), '15\n');
     expect((await on.refusal()).code).to.equal('data_directory_of_another_version');
   });

@@ -154,7 +154,7 @@ describeOn([postgresServer], 'a statement that reaches its time limit', () => {
 });
 
 describeOn([postgresServer], 'every connection to a PostgreSQL server', () => {
-  it('JIT compilation is off for every statement, without a start-up parameter, which a pooler would refuse', async () => {
+  it('every connection disables JIT compilation with a statement, because poolers refuse a start-up parameter', async () => {
     const databaseUrl = await freshMigratedDatabaseUrl();
     const database = await openPatiently({ databaseUrl, databaseConnections: 3 });
     const asked = `SELECT setting, source, (SELECT reset_val FROM pg_settings WHERE name = 'jit') AS given, pg_sleep(0.2)
@@ -262,7 +262,7 @@ describeOn([postgresServer], 'database on a failing server', () => {
     await eventually(() => limited.ping());
   });
 
-  it('a statement that waits too long for a lock ends in client and server, and blocks no others', async () => {
+  it('a statement that waits too long for a lock fails, ends on the server too, and blocks no other statement', async () => {
     await operator.transaction(async (tx) => {
       await tx.query('LOCK TABLE clients IN ACCESS EXCLUSIVE MODE');
       const waiting = Array.from({ length: 20 }, () => withinLimit(limited.query('SELECT * FROM clients')));

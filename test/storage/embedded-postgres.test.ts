@@ -92,7 +92,7 @@ describe('a data directory of the embedded database that several processes use',
     await other.close();
   });
 
-  it('a process that shares the database and is killed during a transaction does not block it', async () => {
+  it('a process that is killed during a transaction does not block other processes that share the database', async () => {
     const before = await owner()?.query(IDS);
     const guest = await startOtherProcess(directory, 'share');
     expect(await guest.beginTransaction()).to.equal('begun');
@@ -102,8 +102,8 @@ describe('a data directory of the embedded database that several processes use',
   });
 });
 
-describe('an embedded database process that is stopped during a transaction', () => {
-  it('a process that is stopped in a transaction loses it and blocks no other process; its error names the cause', async () => {
+describe('a process that is stopped during a transaction does not block the embedded database', () => {
+  it('a transaction of a stopped process is undone and blocks no other process; the error names the cause', async () => {
     const dataDirectory = await freshDataDirectory();
     const owner = await openPatiently({ dataDirectory, sharing: 'own', maxIdleMs: 100 });
     const guest = await openPatiently({ dataDirectory, sharing: 'share' });
@@ -171,7 +171,7 @@ describe('embedded PostgreSQL', () => {
   });
 });
 
-describe('lock of a data directory', () => {
+describe('only one caller at a time holds the lock of a data directory', () => {
   it('of ten callers that compete for the lock of a data directory, only one at a time gets the lock', async () => {
     const folder = temporaryDirectory('lock');
     let holders = 0;

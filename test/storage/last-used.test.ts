@@ -100,7 +100,7 @@ describe('last-used times', () => {
     expect(written).to.deep.equal([[{ id: 'a', at: at() }]]);
   });
 
-  it('an id in constant use is written every five minutes, however many other ids are used', async () => {
+  it('the last-used time of an id in constant use is written every five minutes, even with many other ids', async () => {
     for (let minute = 0; minute < 6; minute += 1) {
       // More than 100,000 in five minutes.
       for (let index = 0; index < 25_000; index += 1) lastUsed.record('key', `${minute} ${index}`);
@@ -143,7 +143,7 @@ describe('last-used times', () => {
     expect(idsRead).to.equal(0);
   });
 
-  it('if an id is used while an earlier use is being written, the later use is written five minutes later', async () => {
+  it('if an id is used while its last-used time is being written, the newer time follows five minutes later', async () => {
     lastUsed.record('key', 'a');
     duringWrite = () => {
       time.advance(1);
@@ -160,7 +160,7 @@ describe('last-used times', () => {
     expect(written[1]).to.deep.equal([{ id: 'a', at: latest }]);
   });
 
-  it('if an item is used again during the write of its last-used time, the later time is written on close', async () => {
+  it('if an item is used again while its last-used time is written, `close` writes the later time', async () => {
     lastUsed.record('key', 'a');
     duringWrite = () => {
       duringWrite = () => {};

@@ -151,7 +151,7 @@ describeOn([postgresServer, redisServer], 'a Redis whose INFO does not show ever
   const start = startsOn('postgres+redis');
   const on = startSeeded({ on: start });
 
-  it('the service starts, issues and revokes tokens, and warns once of each fact that it cannot check', async () => {
+  it('if Redis does not report its maxmemory-policy, tokens still work, and the service warns once', async () => {
     await expectLifeOfTokens(on);
     expect(warningsOf(on)).to.deep.equal([
       'Redis does not report its maxmemory-policy: make sure that it is noeviction, because any ' +

@@ -103,7 +103,7 @@ describeOn([redisServer], 'Redis Cluster of three masters', () => {
       return (await redisCommands(urls, work)).map(({ name }) => name);
     };
 
-    it('the service sends a Redis Cluster no more commands than a single server', async () => {
+    it('the service needs no more commands for a Redis Cluster than for a single Redis server', async () => {
       const { issuer, partner, clients } = on;
       const { confidential } = clients;
       const code = await partner.code(confidential);
@@ -263,7 +263,7 @@ describeOn([redisServer], 'Redis behind a Sentinel', () => {
     await master.stop();
   });
 
-  it('a store behind a Sentinel works with the new master when the old one hangs', async () => {
+  it('if a Redis master hangs, a store behind a Sentinel continues with the new master', async () => {
     const store = await openStore(`redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinel.port}/warehouse`);
     const id = newId();
     await store.write('session', id, 'kept', inAnHour());

@@ -17,8 +17,8 @@ const LIFETIMES = { codeSeconds: 600, absoluteSeconds: undefined };
 const STEP = { attempt: 'mine', refreshSeconds: 3_600 };
 const ROTATION = { ...STEP, from: 0, retryWindowSeconds: 0 };
 
-describe('the first connection to a Redis Cluster', () => {
-  it('a Cluster that becomes ready only at a later attempt is connected', async () => {
+describe('the first connection to a Redis Cluster may need several attempts', () => {
+  it('a connection to a Cluster succeeds even if the Cluster becomes ready only at a later attempt', async () => {
     const client = createRedis('redis+cluster://127.0.0.1:1');
     // So does ioredis if the Cluster is not ready at the first attempt, and then tries again.
     client.connect = () => new Promise<void>(() => {});
@@ -51,7 +51,7 @@ describe('URL of Redis', () => {
     expect(single('rediss://cache')).to.deep.include({ host: 'cache', tls: {} });
   });
 
-  it('the URL of Sentinels lists them and names the master; rediss uses TLS to both', () => {
+  it('a Sentinel URL lists Sentinels and names the master; rediss+sentinel uses TLS to Sentinels and master', () => {
     const plain = single('redis+sentinel://gate:secret@one,two:7000,[::1]:7001/warehouse');
     expect(plain).to.deep.include({
       name: 'warehouse',
@@ -116,7 +116,7 @@ describeOn([redisServer], 'a single Redis server', () => {
   };
   const configure = (name: string, value: string) => admin.config('SET', name, value);
 
-  it('a Redis that lacks a command, because it is old or renamed it, is unavailable', async () => {
+  it('a Redis server that is too old or has renamed a needed command is reported as unavailable', async () => {
     expect(await failureOf(reply(admin.call('GETANDFORGET', 'key')))).to.be.instanceOf(StorageUnavailable);
     expect(await failureOf(reply(admin.call('INCR')))).to.have.property('name', 'ReplyError');
   });

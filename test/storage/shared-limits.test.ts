@@ -113,7 +113,7 @@ function limitsSuite(open: () => Promise<() => Promise<{ node: Node; close(): Pr
       expect(await limitOf(two, 1).count('a')).to.equal(undefined);
     });
 
-    it('the store of a limit contains only a hash of the limited name or address', async () => {
+    it('the stored counter of a limit contains only a hash of the limited name or address', async () => {
       await limitOf(one, 1, 'sign_in').count(`grace@example.test ${'x'.repeat(10_000)}\0`);
       const [entry] = await one.entries();
       expect(entry?.key).to.match(/^gh:l:sign_in:[A-Za-z0-9_-]{22}$/);

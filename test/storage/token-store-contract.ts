@@ -188,7 +188,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readSessionByUid(uid)).to.equal(undefined);
   });
 
-  it('replacing a session changes it if it exists, and never recreates it', async () => {
+  it('replacing a session changes only an existing session, and never recreates a deleted one', async () => {
     const [first, second, uid] = [newId(), newId(), newId()];
     expect(await store.replaceSession(first, uid, {}, now() + 60)).to.equal(false);
     await store.writeSession(first, uid, { of: 'first' }, now() + 60);
@@ -346,7 +346,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.include({ rotation: 2 });
   });
 
-  it('with a retry window of 0, repeating the store call of a refresh is not a replay, and the next refresh works', async () => {
+  it('with a retry window of 0, the store call of a refresh can be repeated until the next refresh', async () => {
     const id = await beginExchanged();
     const strict = { retryWindowSeconds: 0 };
     expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');
@@ -424,7 +424,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     });
   }
 
-  it('a client that was authenticated before its renewal cannot refresh, and changes nothing', async () => {
+  it('a refresh that began before the renewal of its client is refused, and changes nothing', async () => {
     const id = await beginExchanged();
     expect(await rotate(id, 0, { clientGeneration: 1 })).to.equal('issued');
     const before = await store.readAuthorization(id);

@@ -142,7 +142,7 @@ describeOn([redisServer], 'token store keys in Redis', () => {
     await store.close();
   });
 
-  it('an impossible identifier causes no command to Redis', async () => {
+  it('the store answers for an invalid identifier without a Redis command', async () => {
     const { store } = await open();
     await store.close();
     await expectAnswersWithoutConnection(store);

@@ -64,7 +64,7 @@ function organizationsWithin(
   });
 }
 
-/** Leaves out the warehouses `left`, and organizations of which no warehouse remains. */
+/** Removes the warehouses with ids in `left`. An organization that loses all its warehouses is omitted. */
 export function withoutWarehouses(
   organizations: readonly Organization[],
   left: ReadonlySet<string>,

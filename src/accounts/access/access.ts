@@ -161,7 +161,6 @@ export function createAccess(parts: {
         // Order by organization first, because the index for this order begins with the organization.
         order: ['organization_id', 'membership'],
         hasId: (id: string) => `(account_id = ${id} OR client_id = ${id})`,
-        // The operator sees these columns, so a search finds the shown texts.
         cells: [
           'id',
           "coalesce(email, name || ' (machine)')",
@@ -176,13 +175,12 @@ export function createAccess(parts: {
   };
 }
 
-/** A machine client's memberships, and in `admitted` what it can access. */
+/** The organizations of a machine client. `admitted` omits organizations and warehouses that block the client. */
 interface Machine {
   readonly organizations: readonly Organization[];
   readonly admitted: readonly Organization[];
 }
 
-/** @param decisions about the client; undefined for an API key */
 function within(
   { organizations, policies }: Reach,
   decisions: ClientDecisions | undefined,
@@ -192,7 +190,7 @@ function within(
   return limit ? limitAccess(admitted, limit) : admitted;
 }
 
-/** Returns organizations that admit the client, without blocked warehouses. `decisions` is absent for an API key. */
+/** Omits organizations and warehouses that exclude the client. `decisions` is undefined for an API key. */
 function admittedBy(
   organizations: readonly Organization[],
   policies: OrganizationPolicies,

@@ -23,7 +23,7 @@ export const UNDECIDED: ClientDecisions = { blocked: new Set(), warehouses: new 
 export interface ClientExclusion {
   readonly clientId: string;
   readonly organizationId: string;
-  /** Null for the whole organization. */
+  /** Null if the client is excluded from the whole organization. */
   readonly warehouseId: string | null;
   /** `waiting`: the organization must approve clients first, and has not yet decided about this client. */
   readonly why: 'blocked' | 'declined' | 'waiting' | 'warehouse';
@@ -179,11 +179,11 @@ export function createClientBlocks(parts: {
     },
 
     /**
-     * Blocks a client in each organization that blocks another client of the same owner, if both have a redirect host
-     * in common, or had one when the other client was blocked.
+     * Blocks a client in each organization that blocks another client of the same owner with the same redirect host.
+     * Compares new hosts of the client with the hosts that the other client has now, or had when it was blocked.
      *
-     * @param client `formerRedirectUris` is empty for a new client. Hosts of former URIs cause no new block, because an
-     *   organization may have unblocked the client.
+     * @param client `formerRedirectUris` is empty for a new client. Hosts of these former URIs are not compared,
+     * because the organization may have unblocked the client.
      * @param tx the transaction of the client's change. Call `forget` after it.
      */
     async follow(

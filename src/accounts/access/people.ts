@@ -23,7 +23,7 @@ export type PersonConnection = readonly [clientId: string, generation: number, l
 
 export type People = ReturnType<typeof createPeople>;
 
-/** A user with at most this many organizations and warehouses (also in connection limits) takes a 3 kB cache slot. */
+/** Number of organizations and warehouses per cache slot (3 kB), from a user's memberships and connection limits. */
 const PLACES = 10;
 /** This many ids of ended authorizations take as much memory as one organization or warehouse. */
 const ENDED_IN_PLACE = 7;
@@ -90,7 +90,7 @@ export function createPeople(parts: {
     },
     /** True if this authorization of the user was itself revoked, even if the token store still has it. */
     hasEnded: ({ account, ended }: Person, id: string): Promise<boolean> => isEnded(account.id, ended, id),
-    /** Call this after the user has changed, because the database's notification arrives later. */
+    /** Call this after a user's data have changed, because the notification from the database arrives later. */
     forget: cache.invalidate,
   };
 }

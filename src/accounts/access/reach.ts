@@ -48,7 +48,7 @@ export interface ReachRow {
   readonly organizationExternalId: string | null;
   readonly asksFirst: boolean;
   readonly allowsApiKeys: boolean;
-  /** Null if no warehouse of the organization is accessible. The organization then has only this row. */
+  /** Null if no warehouse of the organization is accessible; the result then has one row for the organization. */
   readonly warehouseId: string | null;
   readonly warehouseName: string | null;
   readonly warehouseExternalId: string | null;

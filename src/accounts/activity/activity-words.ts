@@ -50,7 +50,6 @@ const changed = ({ changed: fields = [], ...details }: Details): Note => [
   ...limits(details),
 ];
 
-/** Returns, for example, `3 places`, `only to read` and `until 2026-12-31`. */
 const limits = ({ places, read_only: isReadOnly, until }: Details): readonly Text[] => [
   ...(places === undefined ? [] : [message('activity.places', { count: Number(places) })]),
   ...(isReadOnly === undefined ? [] : [message('activity.read-only')]),

@@ -21,7 +21,7 @@ export class SessionEnded extends Error {}
 
 export interface NewActivity {
   readonly action: Action;
-  /** `organization`: an owner or admin of an organization acted. This value is used in the logs of other users. */
+  /** `organization`: an owner or admin of an organization acted, and the record is in another user's log. */
   readonly actor: 'person' | 'operator' | 'client' | 'service' | 'organization';
   /** The account whose log contains the record; absent if the record concerns no user. */
   readonly accountId?: string | undefined;
@@ -75,12 +75,12 @@ export function createActivity(parts: {
   /** Refused sign-ins that are not yet recorded, by account and cause. */
   const refused = new Map<string, { entry: NewActivity; since: number; count: number }>();
 
-  /** Pass the transaction of the recorded change, so that neither is stored without the other. @throws SessionEnded */
+  /** Pass the transaction of the change, so that the change and its record are stored together. @throws SessionEnded */
   async function record(entry: NewActivity, tx: Queries = database): Promise<void> {
     if (!(await insert(entry, tx))) throw new SessionEnded();
   }
 
-  /** Returns false if the session has ended. @param late true to return false, too, if the account was deleted */
+  /** Returns false if the session has ended or, with `late`, if the account was deleted. */
   async function insert(
     { action, actor, accountId, details = {}, origin, by }: NewActivity,
     tx: Queries,
@@ -146,7 +146,7 @@ export function createActivity(parts: {
           refused.delete(key);
           continue;
         }
-        // Keep the group with a count of 0, so that the next equal refusal is only counted.
+        // Keep the group: without it, the next refusal of the same kind would be recorded at once.
         Object.assign(group, { since: clock(), count: 0 });
         const counted = { ...entry, details: { ...entry.details, count } };
         await insert(counted, database, { late: true }).catch((error: unknown) => {

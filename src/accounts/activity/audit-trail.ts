@@ -7,9 +7,9 @@ import { auditEntry } from './audit.ts';
 interface Log {
   /** Part of each cursor. It changes when the database is restored into another cluster. */
   readonly generation: string;
-  /** Entries up to this id were written before the generation began. */
+  /** The highest id of the entries that are older than this generation of the log. */
   readonly oldUntil: string;
-  /** The oldest transaction whose entries can belong to this generation. */
+  /** The oldest transaction whose entries can belong to this generation of the log. */
   readonly firstXact: string;
   /** The first transaction id that was not yet assigned. */
   readonly newest: string;
@@ -18,7 +18,6 @@ interface Log {
 const CURSOR = /^([0-9a-f]{12})-(\d{1,18})-(\d{1,18})$/;
 
 export function createAuditTrail({ database }: { readonly database: Database }) {
-  /** Returns the state of the log. In a restored copy, first begins a new generation. */
   async function find(isBegun = false): Promise<Log> {
     const [log] = await database.query<Log>(
       `SELECT generation, old_until AS "oldUntil", first_xact AS "firstXact",
@@ -39,9 +38,9 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
     },
 
     /**
-     * Returns entries as JSON, each with a cursor that continues after it, and the cursor for the next page, even if
-     * there are no further entries yet. A cursor contains the transaction and the id of the entry before it; the
-     * transaction is 0 for entries that are older than the generation.
+     * Returns entries as JSON, and the cursor for the next page, even if there are no further entries yet. Each entry
+     * has its own cursor, from which a page continues with the next entry. A cursor contains the transaction and the id
+     * of its entry. The transaction is 0 for entries from before this generation of the log.
      *
      * @param after a cursor, or `start` for the oldest stored entry
      * @throws Refusal for a cursor that does not belong to this log
@@ -74,12 +73,12 @@ export function createAuditTrail({ database }: { readonly database: Database }) 
 }
 
 /**
- * Begins a generation. Readers then sort all earlier entries by id: in a restored copy, the transaction ids of these
- * entries come from another cluster's counter, so sorting by transaction could hide old or new entries.
+ * Begins a generation of the log in a restored copy of the database. The transaction ids of earlier entries come from
+ * another cluster. Readers sort these entries by id, because sorting by transaction could hide entries.
  */
 const beginGeneration = (database: Database): Promise<void> =>
   database.transaction(async (tx) => {
-    // Keep this timeout below that of a query, because all writers wait. The next read of the log then tries again.
+    // Keep this timeout below a query's, because all writers wait for the lock. After a failure, the next read retries.
     await tx.query("SET LOCAL lock_timeout = '500ms'");
     // The lock is granted only when no transaction is writing, so every entry up to the highest id is committed.
     await tx.query('LOCK TABLE activity IN SHARE ROW EXCLUSIVE MODE');

@@ -20,7 +20,7 @@ export interface AuditQuestion {
   readonly action?: ActivityRecord['action'] | undefined;
   readonly actor?: ActivityRecord['actor'] | undefined;
   readonly requestId?: string | undefined;
-  /** An action that ended something, and details in its record. A list in the record may contain further values. */
+  /** Selects records with this action that contain these details. A list in a record may have further values. */
   readonly end?: { readonly action: (typeof ENDS)[number]; readonly details: Details } | undefined;
   readonly importId?: string | undefined;
   readonly since?: Date | undefined;

@@ -1,4 +1,4 @@
-/** The stored API key, and its creation. A form that is sent twice creates only one key. */
+/** Defines how an API key is stored, and creates API keys. A form that is sent twice creates only one key. */
 import type { Clock } from '../../base/clock.ts';
 import { message } from '../../base/message.ts';
 import { formTest, newValue, randomId, sha256 } from '../../base/random-id.ts';
@@ -107,7 +107,7 @@ export function createApiKeyCreation(parts: {
     const now = clock();
     const expiresAt = expiresInDays && new Date(now + expiresInDays * DAY_MS);
     const insert = async (tx: Queries): Promise<ApiKey> => {
-      // A parallel request waits here for the previous one, and then finds its key.
+      // If the form is sent twice, the second request waits here, and then finds the key of the first one.
       await lockAccount(tx, accountId);
       const [before] = form
         ? await tx.query<ApiKey>(

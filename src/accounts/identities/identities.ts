@@ -141,7 +141,7 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   };
 }
 
-/** Call this in a transaction of `MethodChange`, so that no older data of another system restores the link. */
+/** Call this in a transaction of `MethodChange`, which prevents other systems from restoring the link with old data. */
 export async function removeLink(tx: Queries, accountId: string, issuer: string): Promise<Identity | undefined> {
   const [gone] = await tx.query<Identity>(
     'DELETE FROM account_identities WHERE account_id = $1 AND issuer = $2 RETURNING issuer, subject',

@@ -82,7 +82,7 @@ interface MailOutcomes {
 
 /** Maximum number of mails in progress, because each needs memory and a connection. Others are dropped. */
 const MAX_AT_ONCE = 100;
-/** Requests without a session cause no mail while this many are in progress, so as not to displace notices. */
+/** While this many mails are in progress, requests without a session add no mail, so that notices can still be sent. */
 const MAX_ASKED_AT_ONCE = 50;
 
 /** Sends mail in the background. No request waits for it or fails with it. */

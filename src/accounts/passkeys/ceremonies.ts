@@ -26,7 +26,7 @@ export interface Answer {
 const TIMEOUT_MS = 300_000;
 /** ES256, EdDSA and RS256 (RFC 9053, RFC 8812), which existing authenticators support. */
 const ALGORITHMS = [-7, -8, -257];
-/** Web Authentication §5.1: at most 1,023 bytes, here in base64url. */
+/** Base64url of a credential id, which has at most 1,023 bytes (Web Authentication §5.1). */
 const CREDENTIAL_ID = /^[A-Za-z0-9_-]{1,1364}$/;
 const TRANSPORT = /^[a-z-]{1,32}$/;
 const MAX_TRANSPORTS = 8;
@@ -47,7 +47,7 @@ export function createCeremonies(issuer: string, serviceName: string) {
     }));
 
   return {
-    /** Returns options to create a passkey, which an authenticator with one of the passkeys `known` refuses. */
+    /** Returns options to create a passkey, except on an authenticator that has one of the passkeys in `known`. */
     creationOptions: (
       { email, name }: Pick<Account, 'email' | 'name'>,
       { challenge, handle, known }: { challenge: string; handle: string; known: readonly Passkey[] },
@@ -159,8 +159,8 @@ const asRefusal = (error: unknown): AnswerRefused =>
   error instanceof AnswerRefused ? error : new AnswerRefused((error as Error).message);
 
 /**
- * Allows only the attestations `none`, or `packed` signed by the passkey itself (Web Authentication §6.5.4). We request
- * no attestation, and an attacker must not make us fetch URLs from its certificates.
+ * Allows only the attestation `none`, which we request, or `packed` signed by the passkey itself (Web Authentication
+ * §6.5.4). Other attestations contain certificates with URLs, which an attacker could make us fetch.
  */
 async function refuseCertificates(attestationObject: string): Promise<void> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');

@@ -9,7 +9,6 @@ import type { Activity, Origin } from '../activity/activity.ts';
 import { endSessionsIn, type MethodsOfKind, type RequireMayAdd } from '../sign-in-methods.ts';
 import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey, type PasskeyKey } from './passkey.ts';
 
-/** A challenge that a browser has answered. It may be answered only once. */
 interface Challenge {
   readonly text: string;
   /** For how many seconds the service remembers that the challenge was answered: until the challenge has expired. */
@@ -45,7 +44,6 @@ export function createPasskeys(parts: {
   const of = (accountId: string, queries: Queries = database): Promise<Passkey[]> =>
     queries.query(`SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE account_id = $1 ORDER BY created_at, id`, [accountId]);
 
-  /** Returns false if the challenge was answered before. A parallel call with the same challenge waits. */
   async function useUp(tx: Queries, { text, seconds }: Challenge): Promise<boolean> {
     const isFirst = await tx.query(
       `INSERT INTO used_challenges (challenge_hash, expires_at) VALUES ($1, $2)

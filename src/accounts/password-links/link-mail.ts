@@ -49,7 +49,7 @@ export interface PasswordLink {
   /** Links with the purpose `confirmed` are not mailed, because the browser is redirected to them immediately. */
   readonly purpose: Exclude<LinkPurpose, 'confirmed'>;
   readonly expiresAt: Date;
-  /** False if the service has no passwords. The link then signs the user in. */
+  /** False in a service without passwords, in which this link signs the user in. */
   readonly setsPassword: boolean;
 }
 

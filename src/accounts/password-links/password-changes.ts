@@ -77,9 +77,9 @@ export function createPasswordChanges(parts: {
   }
 
   /**
-   * Runs uses of one link one after the other: after a success, the next use finds no link and hashes no password.
+   * Runs the uses of a link one after the other. After a success, the next use finds no link and hashes no password.
    *
-   * @param how without a password, as in services without passwords, the link itself authenticates the user
+   * @param how the origin and the new password; without a password, the link alone authenticates the user
    * @returns undefined if the link is not valid; only one of several parallel uses succeeds
    * @throws Refusal `password_refused`, TooManyPasswords; the link then stays valid
    */
@@ -113,8 +113,8 @@ export function createPasswordChanges(parts: {
 
   return {
     /**
-     * The caller must have authenticated the user. If the session in `origin` ends while the change waits (because of a
-     * recovery), the password is not changed.
+     * The caller must have authenticated the user. The password is not changed if a recovery ends the session in
+     * `origin` while this call waits.
      *
      * @throws Refusal `password_refused`; SessionEnded, TooManyPasswords
      */

@@ -8,7 +8,7 @@ import { type Account, hasActiveSession } from '../account.ts';
 import type { AccountRegistry } from '../account-registry.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 
-/** `confirmed`: the user has just re-authenticated with a provider, and is redirected to the link at once. */
+/** `confirmed`: the user has just re-authenticated with a provider, and a redirect opens the password link. */
 export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
 export interface PasswordLink {

@@ -47,11 +47,11 @@ export function hashPassword(password: string, turn: PasswordTurn): Promise<stri
 }
 
 /**
- * True if this is the password. Without a hash (no such account, or no password set), returns false after the same
- * work, so that the time does not reveal which accounts exist.
+ * True if `presented` is the password of `passwordHash`. Without a hash (no such account, or no password set), returns
+ * false after the same work, so that the time does not reveal which accounts exist.
  *
- * @param renew receives a new hash of the correct password if the stored hash has another cost than the current one;
- * the check and the new hash share one turn
+ * @param renew is called with a new hash of the correct password if the stored hash has another cost than the current
+ * one; the new hash is computed in the same turn as the check
  * @throws TooManyPasswords
  */
 export async function verifyPassword(
@@ -62,7 +62,7 @@ export async function verifyPassword(
 ): Promise<boolean> {
   return inTurn(turn, async () => {
     const isEqual = await verify(passwordHash ?? DUMMY_HASH, normalized(presented));
-    // A lone surrogate is hashed like U+FFFD, so refuse it: no accepted password contains one.
+    // Refuse a lone surrogate: it has the same hash as U+FFFD, but no accepted password contains a lone surrogate.
     const isRight = isEqual && passwordHash !== undefined && presented.isWellFormed();
     if (isRight && renew && !passwordHash.startsWith(PARAMETERS)) {
       // Ignore a failure, because the next sign-in tries again.

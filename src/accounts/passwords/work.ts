@@ -4,17 +4,17 @@ import { networkOf } from '../../base/network-address.ts';
 import { emailKey } from '../email.ts';
 
 /**
- * One hash keeps a core busy for about 65 ms (password.ts). One core stays free for all other work, and one of libuv's
- * four threads for files and host names.
+ * One hash keeps a core busy for about 65 ms (password.ts). One core stays free for all other work. One of libuv's four
+ * threads stays free for files and host names.
  */
 const AT_ONCE = Math.min(3, Math.max(1, availableParallelism() - 1));
 /**
- * Maximum number of requests per queue. Two full queues take about three seconds. Even on a machine that is four times
- * slower, they end before the listener closes waiting connections (host/listeners.ts).
+ * Maximum number of requests per queue. The hashes of two full queues take about three seconds. Even a machine that is
+ * four times slower finishes them before the listener closes the waiting connections (host/listeners.ts).
  */
 const MAX_WAITING = 24 * AT_ONCE;
 
-/** Maximum number of entries in `served` per queue, because each start of a hash searches all entries. */
+/** Maximum number of entries in `served` per queue. All entries are searched whenever a hash starts. */
 const MAX_SERVED = 1_000;
 
 /**
@@ -36,13 +36,13 @@ export class TooManyPasswords extends Error {
 /** `known`: this user has been authenticated in this browser before. */
 type Rank = 'known' | 'stranger';
 
-/** Describes a request for a hash. The rank, the account and the address determine when the hash starts. */
+/** A request to hash a password. The rank, the email and the network address determine when the hashing starts. */
 export interface PasswordTurn {
   /** `stranger` by default. */
   readonly rank?: Rank;
   /** The email address of the account, in any spelling. The account need not exist. */
   readonly email: string;
-  /** Absent for an operator command. */
+  /** The network address of the caller; absent for an operator command. */
   readonly address?: string;
 }
 
@@ -52,7 +52,6 @@ interface Waiting {
   /** The round in which the request is served. Lower rounds come first. */
   readonly round: number;
   readonly account: string;
-  /** The account and the network address of the request. Each account and each address is served once per round. */
   readonly parties: readonly string[];
   start(): void;
   refuse(error: TooManyPasswords): void;
@@ -152,5 +151,5 @@ export function createTurns(limits: {
 const sharesParty = (one: Waiting, parties: readonly string[]): boolean =>
   one.parties.some((party) => parties.includes(party));
 
-/** One instance for the whole process, because all callers share its cores. */
+/** One instance for the whole process, because all callers use the same processor cores. */
 export const inTurn: TakeTurn = createTurns({ atOnce: AT_ONCE, maxWaiting: MAX_WAITING });

@@ -1,4 +1,4 @@
-/** The settings of what the service connects to: `storage`, `mail`, and the `api` of the tokens. */
+/** The settings in the sections `storage`, `mail` and `api`. Section `api` is about the API that accepts the tokens. */
 import { z } from 'zod';
 import { parseSender } from '../../texts/mailbox.ts';
 import { isLoopbackOrigin } from '../issuer.ts';
@@ -9,7 +9,7 @@ import { fixed, reloadable, section } from './setting.ts';
 /** The value that turns the data directory off. A database URL is then required. */
 export const NO_DATA_DIRECTORY = 'off';
 
-/** Refuses `~`, `$HOME` and `${…}`, which no shell would expand here, URLs, and other words for `off`. */
+/** Refuses `~`, `$HOME` and `${…}`, because no shell expands them. Refuses URLs, and words such as `none` for `off`. */
 function isDirectoryPath(directory: string): boolean {
   return (
     directory === NO_DATA_DIRECTORY || !/^~|\0|(^|\/)\$|\$[{(]|:\/\/|^(off|no|none|false|disabled)$/i.test(directory)
@@ -167,7 +167,7 @@ export const api = section('The GraphQL API that accepts the tokens.', {
   ),
 });
 
-/** Requires TLS or loopback, because access tokens are sent there (RFC 6750 §5.3). */
+/** Requires TLS or a loopback host, because clients send access tokens to this URL (RFC 6750 §5.3). */
 function isApiUrl(url: string): boolean {
   return isPageUrl(url) && !url.includes('#');
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 export interface Expectation {
   /** The accepted values, as the end of a message that begins with "is not". */
   readonly accepts: string;
-  /** A value to write instead, as the end of a remedy that begins with "write". */
+  /** An example of a valid value, which follows "write" in the remedy for an invalid value. */
   readonly example: string;
   /** The suffix of the setting's name in the code. In the file, the value contains the unit, such as `10m`. */
   readonly unit?: 'Seconds';
@@ -83,7 +83,7 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   });
 }
 
-/** A text that is not blank. `isValid` gets the trimmed text; `expectation.accepts` describes the valid texts. */
+/** The schema for non-blank texts. `isValid` gets the trimmed text; `expectation.accepts` describes valid texts. */
 export function text(expectation: Expectation, isValid: (value: string) => boolean = () => true) {
   return z.string().trim().regex(/\S/).refine(isValid).register(expectations, expectation);
 }

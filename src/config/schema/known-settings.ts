@@ -34,7 +34,7 @@ export function isHeading(name: string): boolean {
   return Object.keys(settingsUnder(name)).length > 0;
 }
 
-/** Returns the settings under a heading; none for any other word. */
+/** Returns the settings under a heading; none if no heading has this name. */
 export function settingsUnder(heading: string): Readonly<Record<string, z.ZodType>> {
   const shape: Readonly<Record<string, z.ZodType>> = settingsFile.shape;
   const schema = Object.hasOwn(shape, heading) ? shape[heading] : undefined;
@@ -42,7 +42,7 @@ export function settingsUnder(heading: string): Readonly<Record<string, z.ZodTyp
   return kind instanceof z.ZodObject ? kind.shape : {};
 }
 
-/** Returns what a path expects; it may lead into a list: `['sign_in', 'providers', '0', 'id']`. */
+/** Returns which values a setting accepts. Its path may lead into a list: `['sign_in', 'providers', '0', 'id']`. */
 export function expectationAt(path: readonly string[]): Expectation | undefined {
   let schema: unknown = settingsFile;
   for (const step of path) {

@@ -8,7 +8,7 @@ import { Counter, Histogram, type Registry } from 'prom-client';
  */
 export type ObserveRequest = (route: string, method: string, status: number, seconds: number) => void;
 
-/** In seconds. The shortest requests are introspections from the cache; the longest wait for the timeout of a store. */
+/** Bucket limits in seconds. The shortest requests are cached introspections; the longest end with a store timeout. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS'];
 

@@ -142,7 +142,7 @@ function registerState(registry: Registry, state: WatchedState): void {
       'first, and while the database is unavailable.',
     registers,
     async collect() {
-      // Read the database, because a command, which is another process, runs imports.
+      // Read the time from the database, because imports run in the process of an operator's command.
       const succeededAt = await state.lastImport().catch(() => undefined);
       if (succeededAt) this.set(succeededAt.getTime() / 1_000);
       else this.remove();

@@ -158,7 +158,7 @@ export function createReloadMetrics(registry: Registry) {
   });
   isTaken.set(1);
   return {
-    /** @param isTakenOver false if the reload was refused */
+    /** @param isTakenOver true if the new settings are in use; false if the reload was refused */
     settingsReloaded: (isTakenOver: boolean): void => isTaken.set(isTakenOver ? 1 : 0),
   };
 }

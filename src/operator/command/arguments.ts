@@ -35,7 +35,7 @@ export function shareOrNumber(given: string): string {
   throw new InvalidArgumentError('Write a percentage, such as 5%, or a whole number.');
 }
 
-/** Parses an ISO 8601 time (UTC by default), or a duration such as `7d`, which means that long ago. */
+/** Parses an ISO 8601 time (UTC by default), or a duration such as `7d`, which means seven days ago. */
 export function parseTime(given: string): Date {
   const seconds = durationSeconds(given);
   if (!Number.isNaN(seconds)) return new Date(systemClock() - seconds * 1000);

@@ -20,7 +20,6 @@ export async function clientNamed({ clients }: Registries, id: string): Promise<
   throw new Refusal('client_unknown', `There is no client ${id}.`, 'See `clients list`.');
 }
 
-/** Returns a function that adds the argument to a command, and passes the record that `named` finds to its action. */
 const about =
   <One>(argument: string, description: string, named: (registries: Registries, name: string) => Promise<One>) =>
   <Options extends object>(

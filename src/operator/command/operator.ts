@@ -28,7 +28,7 @@ export interface Surroundings {
 }
 
 export interface Operator extends Surroundings, Opening {
-  /** Opens the registries, does `work` and prints the report. */
+  /** Opens the registries, calls `work`, and prints the returned report. */
   readonly run: (work: (registries: Registries) => Promise<Report>) => Promise<void>;
   readonly confirm: (what: string) => Promise<void>;
   /** Prints the report of a command that needs no database. */

@@ -67,7 +67,7 @@ export interface ListForm<Item> {
   readonly whose?: readonly string[];
 }
 
-/** Reports a list that is never paged. */
+/** Returns a report that shows all items of a list, without pages. */
 export const itemsReport = <Item>(
   { heading, row, value, nothing }: ListForm<Item>,
   items: readonly Item[],

@@ -63,7 +63,6 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const plan = { passes, prune, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
       if (!isDryRun) {
-        // On standard error, because standard output has only one JSON value with `--json`.
         await started.takeTurn(() => operator.warn('Waiting for another import, which is running.'));
       }
       const { report, ...sets } = await importer.compare(started, plan, {

@@ -77,13 +77,13 @@ export function addWarehouseCommands(program: Command, operator: Operator): void
 
 /** How many warehouses and clients `show` prints. */
 const SHOWN = 20;
-/** The maximum number of pages of clients that `show` reads if the given text contains only one ID. */
+/** Maximum number of pages of clients that `show` reads if it reports on only one ID. */
 const MAX_STEPS = 10;
 
 /**
  * Reports an organization or a warehouse, and the people and clients with access to it.
  *
- * @param isAlone false if the report is one of possibly many, so that it must be quick
+ * @param isAlone false if there may be many reports, so each must be quick
  */
 export async function showReport(
   registries: Registries,
@@ -288,7 +288,6 @@ const policyValue = ({ asksFirst, allowsApiKeys }: OrganizationPolicy) => ({
   api_keys: allowsApiKeys ? 'allow' : 'refuse',
 });
 
-/** Returns a text such as `ask, no API keys`. */
 const policyText = ({ asksFirst, allowsApiKeys }: OrganizationPolicy): string =>
   `${asksFirst ? 'ask' : 'open'}${allowsApiKeys ? '' : ', no API keys'}`;
 

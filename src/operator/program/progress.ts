@@ -33,7 +33,7 @@ interface State {
   readonly what: string;
   readonly done: number;
   readonly total: number | undefined;
-  /** The value of `done` when `what` was first shown, `ms` milliseconds ago. */
+  /** The value of `done` when `what` was first displayed, `ms` milliseconds ago. */
   readonly since: number;
   readonly ms: number;
 }

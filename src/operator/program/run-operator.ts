@@ -25,7 +25,6 @@ export async function runOperator(args: readonly string[], surroundings: Surroun
   const progress = createProgress(stderr);
   let exitCode = 0;
   let isArrayStarted = false;
-  /** Set once commander has found the command. */
   let command: Command | undefined;
 
   function print(report: Report): void {

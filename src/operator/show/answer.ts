@@ -10,7 +10,7 @@ import type { Registries } from '../registries.ts';
 
 /**
  * `used` is an exchanged code, `replaced` a refresh token that still returns its successor, `reused` a refresh token
- * whose use would end its authorization. `refused` and `done` are requests. `off` is a kind of value that the settings
+ * whose use would end its authorization. A request is `refused` or `done`. `off` is a kind of value that the settings
  * disable, `unknown` a value that was never issued here or was deleted long ago. `not_answered` means that a store did
  * not answer, or that the settings do not name it.
  */
@@ -44,7 +44,7 @@ export const TIMES = [
 export type Times = { readonly [time in (typeof TIMES)[number]]?: Date | null | undefined };
 
 export interface Answer {
-  /** Present if only a lookup shows the kind, because the form of the value does not. */
+  /** The kind of the value. Present only if a lookup, and not the form of the value, shows the kind. */
   readonly kind?: 'link' | 'session' | undefined;
   readonly state: State;
   readonly why: string;
@@ -85,7 +85,7 @@ export function entryText(entry: AuditRecord): string {
 /** A search of the audit log for the deletion or revocation of a record. */
 export type EndQuestion = Pick<AuditQuestion, 'accountId' | 'clientId' | 'action' | 'end'>;
 
-/** Returns undefined if the audit log has no entry that the question describes. */
+/** Returns how a record was deleted or revoked; undefined if the audit log has no matching entry. */
 export async function whatEnded(
   { audit, accounts, clients }: Registries,
   { action, ...question }: EndQuestion,
@@ -124,8 +124,8 @@ export interface Parties {
 const WORKS: readonly State[] = ['active', 'replaced', 'no_password_yet'];
 
 /**
- * Adds the person and the client to the answer about their record. The state becomes `revoked` if the person or the
- * client was deleted before the record ended, and `suspended` if only a suspension makes a valid record unusable.
+ * Adds a record's person and client to the answer about the record. The state becomes `revoked` if the person or client
+ * was deleted before the record ended, and `suspended` if only a suspension makes a valid record unusable.
  */
 export async function withParties(
   registries: Registries,

@@ -31,9 +31,9 @@ export const kindName = (kind: Kind): string => ({ ...FORMS, ...IDS, ...NAMES })
 export interface FoundValue {
   readonly text: string;
   readonly kind: Kind | undefined;
-  /** Each fault is a clause that continues the words "the value". Empty if the form is valid. */
+  /** Errors in the value's form, or none. Each error is the end of a sentence that begins with "the value". */
   readonly faults: readonly string[];
-  /** True if the text contains neither a value nor an ID. */
+  /** True if the text contains no token, code, secret or ID of Gatehouse. */
   readonly isNothing?: true;
 }
 
@@ -47,7 +47,7 @@ const LABEL = '[\\p{L}\\p{M}\\p{N}-]+';
 /** Matches a truncated token or ID. A capital letter or a digit distinguishes it from a name in program code. */
 const CUT = `${PREFIX}(?=[a-z_-]{0,99}[A-Z0-9])[\\w-]{8,}`;
 
-/** The names of the groups are kinds of values. `user:password@host` in a URL is not matched as an email address. */
+/** Each named capture group matches one kind of value. Group `email` does not match `user:password@host` in a URL. */
 const FOUND = new RegExp(
   [
     `(?<!${BEFORE_AT})(?!(?<==)3D)(?<!://[^\\s/?#"'<>,;(){}[\\]|\\\\]{0,200})` +
@@ -65,13 +65,13 @@ const WHOLE_EMAIL = /^(?![?*_'“‘]|[\w.-]+=)[^\s"`<>()[\],;:/\\%]+@[\p{L}\p{M
 const MAX_ALONE = 400;
 
 /**
- * Returns each value and ID of Gatehouse in a text once, or else what is wrong with the text. An ordinary word of a
- * longer text is not reported as an incomplete ID.
+ * Returns each token, secret or ID of Gatehouse in a text once. If there is none, returns what is wrong with the text.
+ * An ordinary word of a longer text is not reported as an incomplete ID.
  */
 export function valuesIn(given: string): readonly [FoundValue, ...FoundValue[]] {
   const alone = given.trim();
   const whole = alone.length > MAX_ALONE ? undefined : wholeValue(alone);
-  // Report an invisible character after a value: a client that sends both is refused.
+  // Report an invisible character after a value: the service refuses the value together with this character.
   if (whole || /^gate_[\w-]+\p{C}+$/u.test(alone)) return [whole ?? wrongValue(given.replace(/\r?\n$/, ''))];
   const text = decoded(given);
   const secrets = secretsIn(text);

@@ -42,7 +42,7 @@ interface Subject<Found> {
   answer(found: Found, registries: Registries, value: string, isAlone: boolean): Answer | Promise<Answer>;
   /** Returns queries for the audit log, which find out how a deleted record ended. */
   ends?(value: string): readonly EndQuestion[];
-  /** A warning that a deleted secret was found by only its last four characters. */
+  /** The warning that a deleted secret was identified by only its last four characters. */
   readonly byLastFour?: string;
   readonly remedy?: string;
   readonly missing: Answer;

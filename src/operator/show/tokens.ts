@@ -1,4 +1,4 @@
-/** Answers about tokens and codes, from the token store and the recorded revocations. */
+/** Reads the state of a token or code from the token store and the recorded revocations. */
 import { CAUSES, type EndingCause } from '../../accounts/activity/activity-words.ts';
 import { isFromLeakedSecret, isValidFor, type MachineToken } from '../../authorizations/machine-tokens.ts';
 import type { RecordedEnd } from '../../authorizations/revocations.ts';
@@ -81,7 +81,6 @@ const FORGED = as(
 export const endedBy = (what: string, { cause, at }: Pick<RecordedEnd, 'cause' | 'at'>): Answer =>
   as('revoked', `The ${what} was ended: ${inEnglish(CAUSES[cause])}.`, REMEDY[cause], { revoked_at: at });
 
-/** Returns an answer if an end of the connection, or an end or renewal of the client, affects the value. */
 async function endOf(
   value: PresentedValue | undefined,
   record: AuthorizationRecord,
@@ -176,7 +175,7 @@ function replacedState(
 ): Answer {
   const at = new Date(record.rotatedAt).toISOString();
   const retryUntil = new Date(record.rotatedAt + retryWindowSeconds * 1000);
-  // The workers of a client may have different older tokens until each has refreshed since the client's renewal.
+  // After a client's renewal, treat all older tokens as the predecessor: the client's workers may have different ones.
   const isPredecessor = rotation === record.rotation - 1 || record.rotation === record.sinceRotation;
   if (isPredecessor && retryWindowSeconds > 0) {
     const isInWindow = !isPast(retryUntil.getTime() / 1000);

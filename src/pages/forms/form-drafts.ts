@@ -27,7 +27,7 @@ export interface DraftKinds {
 
 /** Maximum compressed length, which is enough for two pages of a client with 20 redirect URIs and 100 problems. */
 const MAX_LENGTH = 65_536;
-/** Maximum compressed length if no user is signed in, which is enough for three pages without typed values. */
+/** Maximum compressed length of a draft if no user is signed in. It is enough for three pages with empty forms. */
 const MAX_ANONYMOUS_LENGTH = 8_192;
 
 export function createFormDrafts(parts: {

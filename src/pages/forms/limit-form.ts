@@ -59,8 +59,8 @@ export function limitFields(
       id,
       name,
       /**
-       * True if the organization has a checkbox. The only organization of a user has none if its warehouses have
-       * checkboxes, except if the limit contains the organization: the form would otherwise lose this choice.
+       * True if the organization has a checkbox. A user's only organization needs none if its warehouses have
+       * checkboxes, but gets one if the limit contains it, because the form would otherwise lose this choice.
        */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),
@@ -74,7 +74,7 @@ export function limitFields(
     lastDay: hasEnd
       ? {
           value: limit.lastDay ?? (limit.until ? lastDayOf(limit.until) : ''),
-          // The last day of a limit may be today.
+          // Allow the last day of the stored limit, even if it is today.
           min: dayOf(Math.min(now + DAY_MS, limit.until ? limit.until.getTime() - DAY_MS : Number.POSITIVE_INFINITY)),
         }
       : undefined,
@@ -85,7 +85,7 @@ export function limitFields(
  * Reads the limit from a sent form.
  *
  * @param organizations the organizations that the user can choose now; the page may have offered more
- * @param stored the stored limit; places in it that the user cannot choose now stay, unless the form chooses everything
+ * @param stored the stored limit. Entries that the user cannot choose now stay, unless the form allows everything.
  * @returns undefined for a form without limit fields; an invalid limit has a `problem`
  */
 export function typedLimit(
@@ -128,8 +128,8 @@ const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10
 const lastDayOf = (until: Date): string => dayOf(until.getTime() - DAY_MS);
 
 /**
- * Creates the check of a form for a limit. It refuses a form if another tab has changed the limit since the form was
- * rendered.
+ * Returns a function that checks the limit in a form. The function refuses the form if another tab has changed the
+ * limit since the form was rendered.
  *
  * @param stored returns the stored limit
  */
@@ -146,7 +146,7 @@ export const checkLimit =
 export const placesIn = (organizations: readonly Organization[]): string[] =>
   organizations.flatMap(({ id, warehouses }) => [id, ...warehouses.map((one) => one.id)]);
 
-/** Returns the organizations to which the limit gives no access. */
+/** Returns the organizations to which the limit allows no access. */
 export function organizationsOutside(
   organizations: readonly Organization[],
   limit: ConnectionLimit,

@@ -3,7 +3,7 @@ import type { Context, Next } from 'koa';
 import { seeOther, type Visitor } from '../page.ts';
 import type { FormDrafts } from './form-drafts.ts';
 
-/** The query parameter with the name of a stored response. */
+/** The query parameter that identifies a stored response to a form. */
 export const ANSWER = 'answer';
 /** The response headers that are stored with the page. */
 const HEADERS = ['content-security-policy', 'cross-origin-opener-policy', 'retry-after'];

@@ -86,7 +86,7 @@ export function createConsentSteps(parts: {
     const ids = all.map(({ id }) => id);
     const excluded = await access.clientBlocks.exclusions(ids, [clientId]);
     const exclusions = excluded.get(clientId) ?? [];
-    // Only blocking organizations are removed: a limit may contain an organization that will approve the client later.
+    // Omit only organizations that block the client: the user may choose one that will approve the client later.
     const blocked = exclusions.filter(({ why }) => why === 'blocked');
     const open = all.filter(({ id }) => blocked.every((one) => one.organizationId !== id));
     const allowed = withoutWarehouses(open, new Set(exclusions.flatMap(({ warehouseId }) => warehouseId ?? [])));
@@ -193,7 +193,7 @@ function changesOf(before: Asked, now: Asked): Message[] {
       : [message('consent.former-owner', ownerOf(before))]),
     ...(JSON.stringify(before.limit) === JSON.stringify(now.limit) ? [] : [message('consent.limit-changed')]),
     ...hostChanges(before, now),
-    // A missing connection has generation 1, so that an approval in another tab does not look like a disconnection.
+    // Use generation 1 if no connection exists: otherwise, an approval in another tab would look like a disconnection.
     ...((now.generation ?? 1) > (before.generation ?? 1) ? [message('consent.disconnected')] : []),
   ];
 }

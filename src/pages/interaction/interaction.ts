@@ -56,8 +56,8 @@ export function interactionPage(parts: {
   }
 
   /**
-   * Answers a decision if the page was rendered for another user or session, and returns true. A sign-in form needs no
-   * such check, because it authenticates its sender.
+   * If the form with the user's decision was rendered for another user or session, sends an answer and returns true. A
+   * sign-in form needs no such check, because it authenticates its sender.
    */
   async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;

@@ -13,7 +13,7 @@ import { type Answer, type Form, problemText } from '../form-step.ts';
 import type { FormProblem } from '../view-data.ts';
 
 export interface TypedClient extends ClientChanges {
-  /** The button that sent the form: `sent` saves it, `changed` removes a row, `one more` adds a row. */
+  /** What the pressed button does: `sent` saves the form, `changed` removes a row, `one more` adds a row. */
   readonly rows: 'sent' | 'changed' | 'one more';
   /** The result of `stampOf` when the form was rendered; undefined for a new client. */
   readonly drawnFrom?: string | undefined;
@@ -32,7 +32,7 @@ export function readClientForm(form: URLSearchParams, { kind }: Pick<Client, 'ki
   return { name: form.get('name') ?? '', redirectUris, rows, drawnFrom };
 }
 
-/** Returns a digest for a hidden field, because a form with the earlier values could exceed its maximum size. */
+/** Returns a digest of the values, for a hidden field: the values themselves could make the form too large. */
 export const stampOf = ({ name, redirectUris }: Pick<Client, 'name' | 'redirectUris'>): string =>
   sha256(JSON.stringify([name, redirectUris]));
 

@@ -20,7 +20,7 @@ export function clientPage(parts: {
 
   async function showOverview(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
-    // Call `groups` before `head` counts the problems, because `groups` writes the requests that are still queued.
+    // Call `groups` first: it stores the queued requests, and `head` counts only the stored problems.
     const groups = await clientRequests.groups(client.id);
     await kit.render(ctx, 'oauth-client', {
       head: await own.head(ctx, 'overview'),
@@ -58,7 +58,6 @@ export function overviewOf(client: OwnedClient, groups: readonly Stored[]) {
       redirectUris: client.redirectUris,
       /** When the operator verified the client; undefined for a client that is not verified. */
       verified: momentOrNothing(client.verifiedAt),
-      /** True if users approve the client. */
       isForPeople: redirectsPeople(client.kind),
     },
     secretsUrl: urlOf(client, 'secrets'),
@@ -80,7 +79,6 @@ function problemGroupsOf(groups: readonly Stored[], client: Pick<Client, 'redire
   const registered = client.redirectUris.map(withoutValues);
   return groups.map(({ at, ...group }) => ({
     ...group,
-    /** True if there may have been more equal problems than `count`. */
     isCut: group.count >= MAX_EQUAL,
     first: toMoment(group.first),
     last: toMoment(at),

@@ -59,7 +59,7 @@ export function createOwnClientPages(parts: {
     /** Answers 404 to every user except the owner of the client that the path names. */
     requireOwnClient,
     page: [kit.requireSignedIn, requireOwnClient],
-    /** Runs `requireOwnClient` last: a user who sends a form rendered for another user must not get its 404. */
+    /** Checks the owner of the client last: a form that was rendered for another user must not be answered with 404. */
     form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
 
     async head(ctx: Context, part: ClientPart) {

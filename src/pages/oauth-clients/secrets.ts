@@ -148,7 +148,6 @@ export function changesOf(client: OwnedClient) {
     rotateUrl: hasSecret(client.kind) && count < MAX_SECRETS ? `${urlOf(client)}/rotate-secret` : undefined,
     /** Undefined if the client has only one secret, which cannot be removed. */
     removeUrl: client.secrets.length > 1 ? `${urlOf(client)}/remove-secret` : undefined,
-    /** The page to renew the client after a theft; undefined for a kind of client that cannot be renewed. */
     renewUrl: isRenewable(client.kind) ? `${urlOf(client)}/renew` : undefined,
     renewed: momentOrNothing(client.renewedAt),
   };
@@ -189,7 +188,6 @@ function secretRowsOf(client: OwnedClient, now: number, graceSeconds: number) {
     created: toMoment(secret.createdAt),
     lastUsed: momentOrNothing(secret.lastUsedAt),
     isKnownToFormerOwner: former.includes(secret),
-    /** When a secret that was found in public is refused; undefined for other secrets. */
     refusedFrom: momentOrNothing(refusal(secret)),
     isRefused: isRefused(secret),
     isSafeToRemove:

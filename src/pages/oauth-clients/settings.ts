@@ -35,7 +35,6 @@ export function clientSettingsPage(parts: {
   const registered = (ctx: Context) => ({ url: urlOf(ownClientOf(ctx), 'connect'), said: REGISTERED });
   const settingsOf = (ctx: Context): string => urlOf(ownClientOf(ctx), 'settings');
 
-  /** The form with the present values, after another tab has changed the client. A message says what was typed. */
   function conflict(ctx: Context, { name, redirectUris }: TypedClient): Answer<TypedClient> {
     const entered = message('client-form.entered', { values: [name, ...redirectUris].join(', ') });
     return { status: 409, typed: asStored(ownClientOf(ctx)), said: [CHANGED, entered] };
@@ -94,7 +93,7 @@ export function clientSettingsPage(parts: {
     save: (ctx, typed) => save(ctx, typed, { url: settingsOf(ctx), said: SAVED }),
   });
 
-  /** Registers one more redirect URI. An invalid URI is shown with its problem in the form of all URIs. */
+  /** Registers one more redirect URI. If the URI is invalid, the form with all redirect URIs shows the problem. */
   const registering = formRoutes<TypedClient>(kit, {
     ...page,
     path: `${CLIENT}/redirect-uris`,

@@ -9,7 +9,7 @@ import { get, post, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 import { CLIENT, type OwnClientPages, ownClientOf, urlOf } from './own-client.ts';
 
-/** Lists the test organizations that the user can join, or leave as a viewer. Empty for a suspended client. */
+/** Lists the test organizations that the user can join or, as a viewer, leave. Empty for a suspended client. */
 export async function testOrganizationsFor(ctx: Context, { listFor }: Pick<TestOrganizations, 'listFor'>) {
   const client = ownClientOf(ctx);
   if (client.isSuspended || !redirectsPeople(client.kind)) return [];

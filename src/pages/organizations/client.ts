@@ -1,4 +1,4 @@
-/** `/profile/organizations/:id/clients/:client`: shows what an app can access, and lets admins decide about it. */
+/** `/profile/organizations/:id/clients/:client`: shows an app's access. Admins can approve or decline the app. */
 import type { Context, Middleware } from 'koa';
 import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
 import { visibleText } from '../../accounts/display-name.ts';
@@ -220,7 +220,7 @@ type App = Pick<ReachingClient, 'id' | 'state' | 'isSuspended' | 'isBlocked' | '
 
 interface WarehouseRow extends Reached {
   readonly name: string;
-  /** The names of the members through whom the app has access, among the members that were read. */
+  /** The names of the members through whom the app has access. Members that were not loaded are missing. */
   readonly people: readonly string[];
   readonly block: ReachingClient['blockedIn'][number] | undefined;
 }
@@ -235,8 +235,8 @@ const latest = ({ count }: App, connected: readonly ConnectingPerson[]): Message
   count > connected.length ? message('organization-client.latest', { count: connected.length }) : undefined;
 
 /**
- * Lists the warehouses that the app can access or in which it is blocked, with links to block and unblock it. If more
- * members have connected the app than were read, the app may have access to any warehouse.
+ * Lists the warehouses that the app can access or in which it is blocked, with links to block and unblock it. If not
+ * all members who have connected the app were loaded, lists all warehouses, because the app may have access to any.
  */
 function warehousePart(app: App, connected: readonly ConnectingPerson[], looking: Looking, url: string) {
   const note = latest(app, connected);

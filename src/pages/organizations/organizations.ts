@@ -39,7 +39,7 @@ declare module '../view-data.ts' {
       readonly allowsApiKeys: boolean;
       readonly policyUrl: string;
       readonly url: string;
-      /** The URL of the page with all parts, for the chosen warehouse. */
+      /** The URL that shows all lists of the organization, or of the chosen warehouse. */
       readonly allUrl: string;
       readonly warehouses: ReturnType<typeof warehouseFilter>;
       readonly parts: readonly ReachPart[];
@@ -63,7 +63,6 @@ export function organizationsPage(parts: {
 }): Route[] {
   const { kit, clock, access, organizationEndings, organizationReach } = parts;
 
-  /** Stores the organization in `admin`. @throws 404 if the user is neither its owner nor an admin */
   async function requireAdmin(ctx: Context, next: Next): Promise<void> {
     const all = await access.accessOf({ accountId: accountOf(ctx).id });
     const organization = all.find(({ id }) => id === ctx.params.id);
@@ -236,13 +235,12 @@ function refused(error: unknown): Ended {
 /** If an organization has more warehouses than this, its page has a search for warehouses. */
 const MAX_WAREHOUSES = 20;
 
-/** Links to all warehouses or, if there are many, to the search's matches (the chosen one if the search is empty). */
+/** Links to all warehouses. If there are many, the user must search; without a search, links only to the chosen one. */
 function warehouseFilter({ warehouses }: Organization, chosen: string | undefined, query: ParsedUrlQuery, url: string) {
   const hasSearch = warehouses.length > MAX_WAREHOUSES;
   const search = hasSearch ? String(query.find ?? '').slice(0, 200) : '';
   const found = warehouses.filter(({ name }) => containsText(name, search));
   const present = found.filter(({ id }) => id === chosen);
-  // When the user chooses another warehouse, keep the shown part and its search.
   const names = ['show', 'q', 'only', 'order'] as const;
   const shown = Object.fromEntries(
     names.flatMap((name) => (typeof query[name] === 'string' && query[name] !== '' ? [[name, query[name]]] : [])),

@@ -54,7 +54,7 @@ interface Policy {
   /** True if the client has not changed since the page showed it. */
   readonly isAsShown: IsAsShown;
   readonly search: string;
-  /** True if the button of the search has sent the form, so that nothing is saved. */
+  /** True if the user has pressed the search button. The form is then shown again and not saved. */
   readonly isSearch: boolean;
 }
 
@@ -72,7 +72,7 @@ export function policyRoutes(parts: DecidingParts): Route[] {
     const undecided = new Map(clients.filter(isUndecided).map((client) => [client.id, client]));
     const approvable = await clientStandings.approvable([...undecided.keys()]);
     const countOf = ({ id }: ApprovableClient): number => undecided.get(id)?.count ?? 0;
-    // List the clients with most users first, because only the listed clients are ticked.
+    // Put the clients with the most users first, because only the first `MAX_LISTED` clients are ticked by default.
     const shown = approvable.toSorted((a, b) => countOf(b) - countOf(a) || collator.compare(a.name, b.name));
     const found = shown.filter((client) => containsText(textOf(client), search));
     const listed = found.slice(0, MAX_LISTED);

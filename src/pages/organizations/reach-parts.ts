@@ -20,7 +20,7 @@ import { type Tile, tileOf } from '../words/tile.ts';
 
 /** Maximum number of rows of each part, on the page that shows all parts. */
 const MAX_ROWS_PER_PART = 10;
-/** Maximum number of database reads per part on the page with all parts. `MAX_STEPS` is for a page with one part. */
+/** Maximum number of database reads for each part, if the page shows all parts. `MAX_STEPS` is for a single part. */
 const MAX_STEPS_PER_PART = 3;
 const MAX_STEPS = 60;
 /** Maximum number of names in a list of users or warehouses. */
@@ -55,7 +55,7 @@ export interface ReachRow {
 
 export interface ReachFact {
   readonly label: Message;
-  /** Either `text` or `moment` is present. */
+  /** Exactly one of `text` and `moment` is present. */
   readonly text?: Text;
   readonly moment?: Moment;
 }
@@ -137,7 +137,6 @@ export const partOf = <Row extends Reached>(
       allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,
       /** How many rows were not used for 90 days, and a link to them; undefined if there are none. */
       unused: count > 0 ? { count, url: `${list.allUrl}&only=unused` } : undefined,
-      /** Undefined if the page shows only the first rows. */
       list: isAlone ? list : undefined,
     };
   },

@@ -33,13 +33,13 @@ declare module '../view-data.ts' {
       readonly token: string;
       /** False if the service has no passwords, so that the link signs the user in. */
       readonly setsPassword: boolean;
-      /** What the user can end with the same form, such as passkeys, clients and API keys. */
+      /** The connections, API keys and sign-in methods that the user can end with this form. */
       readonly choices: readonly EndingChoice[];
-      /** Sign-in methods that the user cannot remove with this password link. */
+      /** Sign-in methods that the user cannot remove with this form. */
       readonly kept: readonly EndingChoice[];
       /** The names of the strong methods of a user who needs one; empty for a user for whom a password is enough. */
       readonly neededMethods: Text;
-      /** True for a new account without a password or any other access that the user could end here. */
+      /** True for an invitation to an account without a password, connections, API keys or sign-in methods. */
       readonly isFirst: boolean;
       readonly problem: Message | undefined;
     };
@@ -180,7 +180,7 @@ function createUseLink(parts: UseLinkParts): (ctx: Context, token: string) => Pr
       return kit.notices.redirect(ctx, SECURITY, message('password.signed-in'));
     }
     const { is } = await standings.wouldBe(byPassword(account.id));
-    // Only an invitation signs in: any other link proves only that its user can read the mail of the account.
+    // Only an invitation signs the user in. A link for a forgotten password proves only access to the mailbox.
     if (purpose !== 'invitation' || is === 'must use') return redirectToSignIn(ctx, account);
     await signIns.signIn(ctx, account, 'password', 'password', { isMailed: true });
     // A waiting authorization request is resumed after the user has added a strong method.

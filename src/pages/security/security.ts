@@ -32,7 +32,7 @@ declare module '../view-data.ts' {
         readonly mailUrl: string;
         readonly changePasswordUrl: string;
         readonly signOutEverywhereUrl: string;
-        /** How many connections the user has, which a change of the password can also end. */
+        /** The number of the user's connections. The form can end them together with the change of the password. */
         readonly connections: number;
         readonly isEndingConnections: boolean;
       };
@@ -45,7 +45,6 @@ const MAIL_FIELD = 'mail';
 
 /** The values of the page's forms, except passwords. */
 interface Typed {
-  /** The mail that the user does not want; undefined unless the form for mails was sent. */
   readonly unwantedMail?: readonly UnwantedMail[];
   readonly isEndingConnections?: boolean;
 }
@@ -105,7 +104,7 @@ export function securityPage(parts: {
     read: (form) => ({ unwantedMail: UNWANTED_MAIL.filter((kind) => !form.getAll(MAIL_FIELD).includes(kind)) }),
     async save(ctx, { unwantedMail = [] }) {
       const { id, unwantedMail: before } = accountOf(ctx);
-      // Keep unwanted kinds of mail that only a later version of the service knows.
+      // Keep the choices for kinds of mail that only a later version of the service knows.
       const others = before.filter((kind) => UNWANTED_MAIL.every((known) => known !== kind));
       await accounts.setUnwantedMail(id, [...unwantedMail, ...others]);
       return { url: SECURITY, said: message('security.mail-saved') };

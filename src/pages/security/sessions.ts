@@ -71,7 +71,7 @@ export function createSessionsSection(parts: {
     origin: Origin = originInSession(ctx),
   ): NewActivity => ({ ...done, actor: 'person', accountId: accountOf(ctx).id, origin });
 
-  /** Ending all sessions raises the session generation of the account, so the log entry expects the next generation. */
+  /** Adds 1 to the generation, as the end of all sessions did for the account: `record` refuses an old generation. */
   function originAfterEnd(ctx: Context): Origin {
     const { session, ...origin } = originInSession(ctx);
     return { ...origin, ...(session && { session: { ...session, generation: session.generation + 1 } }) };

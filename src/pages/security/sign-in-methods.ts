@@ -56,7 +56,6 @@ export function createSignInMethodsPart(parts: {
           isDisabled,
           added: toMoment(addedAt),
           lastUsed: lastUsedAt && toMoment(lastUsedAt),
-          /** Undefined for the only usable sign-in method. */
           removeUrl:
             isDisabled || keepsPassword || usable.some((other) => other.id !== id)
               ? `${REMOVE}?${new URLSearchParams({ [REMOVED_FIELD]: id })}`

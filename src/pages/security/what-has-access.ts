@@ -45,7 +45,7 @@ export type EndingChoice = ReturnType<typeof asChoice>;
 export type EndingChoices = ReturnType<typeof createEndingChoices>;
 
 const FIRST_SIGN_IN = `${SECURITY}/first-sign-in`;
-/** Query parameters and form fields: the linked provider, and the name of the draft that contains the target. */
+/** Parameters and form fields: `way` identifies the linked provider, and `onward` the stored URL of the next page. */
 const [METHOD, ONWARD] = ['way', 'onward'];
 const FIELD = {
   password: 'remove_password',
@@ -55,7 +55,7 @@ const FIELD = {
   method: 'remove_way',
 };
 
-/** After so many sessions were looked up in the token store, another active session is assumed to exist. */
+/** Maximum number of sessions to check. If a user has more, one of the unchecked sessions is assumed to be active. */
 const MAX_READ_SESSIONS = 1_000;
 const READ_AT_ONCE = 25;
 
@@ -82,8 +82,8 @@ export function createEndingChoices({
   readonly formDrafts: Pick<FormDrafts, 'save'>;
 } & Pick<StrongSignIns, 'endGrace'>) {
   /**
-   * Returns a test for methods that a link must not remove. A mailed link proves only access to the mailbox, so it
-   * removes no passkey, and no method at all if the user needs more than a password (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
+   * Returns a function that is true for methods that the link must keep. A mailed link proves only access to the
+   * mailbox, so it removes no passkey, and no method if a password is not enough (OWASP ASVS 5.0, 6.4.3 and 6.4.4).
    */
   const keptBy =
     (purpose: LinkPurpose | undefined, withPassword: Standing) =>
@@ -126,7 +126,7 @@ export function createEndingChoices({
     return true;
   }
 
-  /** Like `of`, but includes the password and the other sessions, and omits the sign-in method `methodId`. */
+  /** Lists everything that gives access to the account, except the method `methodId` and the current session. */
   async function besides(
     ctx: Context,
     account: Account,
@@ -151,7 +151,7 @@ export function createEndingChoices({
      * Returns the path to which a user is redirected after the first sign-in with a provider.
      *
      * @param methodId the `id` of that provider's `LinkedMethod`
-     * @param onward the original target, which is returned if nothing else gives access
+     * @param onward the original target, which is returned if only this provider gives access to the account
      */
     async firstSignInPath(ctx: Context, account: Account, methodId: string, onward: string): Promise<string> {
       if ((await besides(ctx, account, methodId)).length === 0) return onward;
@@ -160,7 +160,7 @@ export function createEndingChoices({
     },
 
     /**
-     * Returns a step that ends what the user has ticked, in the transaction that restores the user's access.
+     * Returns a recovery step that ends the ticked connections, API keys and sign-in methods.
      *
      * @param removed is called with the removed sign-in methods
      */
@@ -208,7 +208,7 @@ export function firstSignInPage(parts: {
   async function draw(ctx: Context, problem?: Text): Promise<void> {
     const { method, kept, choices, onward } = await askedFor(ctx);
     if (!method || choices.length === 0) return seeOther(ctx, onward);
-    // Allow redirects to clients, because the target may be an authorization request.
+    // Allow the form to redirect to clients, because the user may continue an authorization request afterwards.
     await kit.pageToClient(ctx, async () => {});
     const fields = [
       { name: METHOD, value: method.id },
@@ -279,5 +279,5 @@ const methodChoice = ({ id, kind, label, addedAt }: LinkedMethod): Choice => ({
   what: message(kind === 'passkey' ? 'ending.passkey' : 'ending.provider', { label }),
 });
 
-/** Accepts only a path of this service. The value comes from a store that also has the drafts of other forms. */
+/** Accepts only a path of this service, so that no value redirects the user to another site. */
 const isOurs = (onward: unknown): onward is string => typeof onward === 'string' && /^\/(?![/\\])/.test(onward);

@@ -79,7 +79,7 @@ export function createSignInAttempts(parts: AttemptParts) {
     return message('sign-in.password-too-weak', { methods: anyStrongOf(await signInMethods.of(id)) });
   }
 
-  /** Returns why a signed-in user must sign in again, if the last method was too weak for `sign_in.require`. */
+  /** Returns a message if a signed-in user must sign in again, because `sign_in.require` requires a stronger method. */
   async function whySignInAgain(ctx: Context): Promise<{ readonly problem?: Text }> {
     const visitor = await kit.signedInOf(ctx);
     if (visitor?.standing.is !== 'must use') return {};

@@ -90,7 +90,7 @@ export function createBrowserSignIns(parts: {
     /**
      * Keeps this browser signed in after a change that has ended all sessions.
      *
-     * @param change the event of which a mail informs the user; a new password is also a re-authentication
+     * @param change the change to report to the user by mail; after a new password, the user counts as re-authenticated
      */
     async keep(ctx: Context, account: Account, change?: Change): Promise<void> {
       if (change?.what === 'password_changed') await sessions.confirm(ctx, account, 'password', 1);

@@ -31,7 +31,6 @@ export function refreshSession(
   ];
 }
 
-/** A request with a JSON body was meant for the token endpoint. */
 function refuseOtherBodies(ctx: Context, next: NextStep): Promise<Answer> {
   if (ctx.is('json')) throw notOAuth();
   return next();

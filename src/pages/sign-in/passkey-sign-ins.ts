@@ -19,10 +19,9 @@ import { ownCookie } from '../own-cookie.ts';
 import { originInSession, requestOrigin, visitorIn } from '../page.ts';
 import type { MayAdd } from './sign-in-policy.ts';
 
-/** The words `confirm` and `add` are followed by the account id. At a sign-in, the account is not known yet. */
 type Purpose = 'sign in' | `confirm ${string}` | `add ${string}`;
 
-/** How long a challenge is valid. A browser waits half as long for the user. */
+/** Lifetime of a challenge: twice as long as a browser waits for the user to answer. */
 const CHALLENGE_SECONDS = 600;
 /** How far the clock of the node that made the challenge may be ahead of the clock of this node. */
 const TOLERANCE_SECONDS = 60;

@@ -58,7 +58,7 @@ export function createPasswordCheck(parts: {
   const { signIn, accounts, activity, limits, devices, log, outcomes } = parts;
   const sendsMail = String(parts.forgotPasswordUrl !== undefined);
 
-  /** Looks up the account only if there is a device cookie, or the time could reveal whether the account exists. */
+  /** Looks up the account only if a device cookie was sent: otherwise, response times could reveal accounts. */
   async function deviceOf(ctx: Context, email: string): Promise<string | undefined> {
     const account = devices.claims(ctx) ? await accounts.findByEmail(email) : undefined;
     return account && devices.find(ctx, account);
@@ -142,7 +142,7 @@ export function createPasswordCheck(parts: {
   };
 }
 
-/** The password check of a service without passwords, which refuses every sign-in with a password. */
+/** Refuses every password. A service without passwords uses this function instead of a password check. */
 export const refusePasswords: PasswordCheck = async (ctx) => {
   ctx.status = 403;
   return message('sign-in.no-passwords');

@@ -23,9 +23,9 @@ export const isOpenTo = ({ path }: Context, { standing }: Visitor): boolean =>
   mayAct(standing) || path === STRONG_SIGN_IN || (standing.is === 'must add' && OPEN_WITHOUT.includes(path));
 
 /**
- * Records a strong method that was just added as a proof of the session, if the user needed one.
+ * If a user who needed a strong method has just added one, records the method as a proof of the session.
  *
- * @returns the URL at which a user continues whose grace period had ended; undefined for all other users
+ * @returns the URL at which the user continues, if the grace period of the user had ended; otherwise undefined
  */
 export type ContinueIfSatisfied = (ctx: Context, came: Method | UpstreamSignIn) => Promise<string | undefined>;
 
@@ -44,7 +44,7 @@ export const createContinueIfSatisfied =
     return mayAct(standing) ? undefined : ((await parts.waiting.restart(ctx)) ?? '/profile');
   };
 
-/** Refuses to add a method in a session that must first use a strong method, even one that was added just now. */
+/** Throws if the user must sign in with a strong method before adding another method. The strong method may be new. */
 export type MayAdd = (session: BrowserSession) => RequireMayAdd;
 
 export const createMayAdd =

@@ -22,8 +22,8 @@ declare module '../view-data.ts' {
 }
 
 /**
- * Removes the pages from the browser's stores before another user comes. Does not include `"cookies"`, which would also
- * delete the cookies of all other sites below the same registered domain, and the cookie of a known browser.
+ * Deletes the pages in the browser before the next user comes. Does not include `"cookies"`, which would also delete
+ * the cookies of all other sites below the same registered domain, and the cookie that marks a known browser.
  */
 const CLEARED = '"cache", "storage"';
 

@@ -36,7 +36,7 @@ export interface SignInPurpose {
   readonly to: 'sign in';
   /** The path of this service at which the user continues. */
   readonly target: string;
-  /** The interaction that waits for the sign-in, at which the user continues instead of at `target`. */
+  /** The id of the waiting interaction. If the interaction still exists, the user continues it instead of `target`. */
   readonly interaction?: string;
   /** True if the provider must re-authenticate the user, even if the user has a session at the provider. */
   readonly isFresh: boolean;

@@ -58,7 +58,7 @@ export function createUpstreamFlows(parts: {
       const { state } = ctx.query;
       const browser = cookie.longId(ctx);
       if (browser === undefined || !isLongId(state)) return undefined;
-      // Take the sign-in atomically: only one of several callbacks with the same state continues (RFC 9700 §4.7).
+      // Read and delete the sign-in in one step: only one callback with the same state may continue (RFC 9700 §4.7).
       const begun = await kept.take<Begun>(browser, state);
       if (begun) await cancel(ctx);
       // RFC 9700 §4.4.2: each provider has its own redirect URI and may answer only there.

@@ -26,14 +26,14 @@ export function createNextPerson(issuer: string, all: readonly string[], isShare
   }
 
   return {
-    /** Makes the provider ask who signs in next. Without `id`, makes all providers ask. */
+    /** Makes the provider ask who the user is at the next sign-in. Without `id`, makes all providers ask. */
     ask(ctx: Context, id?: string): void {
       const asked = id === undefined ? all : [...idsIn(ctx), id];
       if (asked.length > 0) keep(ctx, [...new Set(asked)]);
     },
-    /** Always true on a shared terminal, on which sessions end even without a sign-out. */
+    /** Returns true for every shared terminal, because a session on such a terminal ends even without a sign-out. */
     isAsked: (ctx: Context, id: string): boolean => isShared(ctx.ip) || idsIn(ctx).includes(id),
-    /** Records that the provider has asked, so that the session at the provider belongs to the current user. */
+    /** Call this after the provider has asked who signs in: the provider's session is now that of the current user. */
     wasAsked(ctx: Context, id: string): void {
       const asked = idsIn(ctx);
       const others = asked.filter((one) => one !== id);

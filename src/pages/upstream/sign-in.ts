@@ -75,7 +75,7 @@ export function createUpstreamSignIns(parts: {
       }
       const { flow, purpose, state } = started;
       const hasAsked = flow.isFresh || flow.asksWho === true;
-      // Ask again if the user has signed out in another tab, because the provider may have reused its own session.
+      // Begin again after a sign-out in another tab: the provider may have used the session of the previous user.
       if (nextPerson.isAsked(ctx, id) && !hasAsked) return begin(ctx, id, purpose);
       try {
         const query = new URLSearchParams(ctx.querystring);
@@ -165,7 +165,6 @@ const CLIENT_REMEDY =
   'compare client_id and client_secret_file of this provider in sign_in.providers with what is ' +
   'registered there; `npm run operator -- doctor` tries them';
 
-/** Returns the URL of the page from which the user came, with all sign-in methods. */
 function retryUrl(purpose: Purpose): string {
   if (purpose.to !== 'sign in') return purpose.target;
   const { interaction, target } = purpose;

@@ -45,7 +45,7 @@ export const signInFailed = (why: 'misconfigured' | 'invalid', label: string, hr
   ...tryAgain(href),
 });
 
-/** A reason that is not in this table means that the user has no account. */
+/** Text keys for the reasons of a refused sign-in. All other reasons mean that the user has no account. */
 const REFUSED = {
   another: 'another',
   taken: 'taken',

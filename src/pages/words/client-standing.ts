@@ -50,7 +50,7 @@ function peopleOf({ people, hasColleagues, isConnected }: ClientStanding): Messa
     count: Math.min(people, MAX_COUNTED),
     isMore: String(isMore),
     isConnected: String(isConnected),
-    // Only `MAX_COUNTED` users were searched for colleagues, so the answer is unknown if there are more users.
+    // Colleagues are found only among the users that the query reads. Further users may be colleagues.
     colleagues: hasColleagues ? 'some' : isMore ? 'unknown' : 'none',
   });
 }

@@ -21,7 +21,7 @@ const held = new Set<DatabaseSync>();
  * @throws DataDirectoryRefused
  */
 export async function takeDirectoryLock(directory: string): Promise<DirectoryLock | undefined> {
-  // Import it here: most deployments have no embedded database.
+  // Import `node:sqlite` only on demand: most deployments have no embedded database.
   const sqlite = await import('node:sqlite');
   const file = new sqlite.DatabaseSync(path.join(directory, LOCK_FILE), { open: false });
   const release = (): void => {

@@ -13,7 +13,7 @@ const OUTSIDE_CAUSES =
   'that the disk accepts writes (it is not mounted read-only, and has space and inodes left, also within a quota), that ' +
   'this process may read and write every file in the directory, and that this machine has free memory';
 
-/** Looks for the known causes, beginning with harmless ones. */
+/** Finds out why a database cannot be opened. Checks harmless causes first. */
 export async function whyNotOpened(directory: string, cause: unknown): Promise<DataDirectoryProblem> {
   const disk = await statfs(directory).catch(() => undefined);
   if (disk && disk.bavail * disk.bsize < NEEDED_BYTES) {

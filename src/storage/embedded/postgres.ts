@@ -47,14 +47,14 @@ export class EmbeddedPostgresInUse extends Error {
 const MAX_SOCKET_PATH_BYTES = 100;
 const SOCKET_NAME = '.s.PGSQL.5432';
 /**
- * Overrides the 128 MB in postgresql.conf of the data directory: the process would need this memory. The file stays
- * unchanged, so every version can open the directory.
+ * Overrides the `shared_buffers` of 128 MB in the data directory's postgresql.conf, because the process would use all
+ * of this memory. The file stays unchanged, so every version can open the directory.
  */
 const SHARED_BUFFERS = '8MB';
 const OPTIONS = { startParams: [...PGlite.defaultStartParams, '-c', `shared_buffers=${SHARED_BUFFERS}`] };
 /** The folder of a database that is being created. */
 const UNFINISHED = '.new-postgres';
-/** How long an operator command may keep the folder before a starting service gives up. */
+/** How long a process that wants the folder waits for another process to release it. */
 const LOCK_TIMEOUT_MS = 10_000;
 /** How long a process that wants to end waits until other processes have disconnected. */
 const CLOSE_TIMEOUT_MS = 5_000;
@@ -62,8 +62,8 @@ const CLOSE_TIMEOUT_MS = 5_000;
 /**
  * Serves the database in the folder, or finds the process that serves it.
  *
- * @throws EmbeddedPostgresInUse if another process has the folder for `LOCK_TIMEOUT_MS`; with
- *   `share` only if that process does not serve the database by then.
+ * @throws EmbeddedPostgresInUse if another process has not released the folder after `LOCK_TIMEOUT_MS`; with `share`,
+ * only if the other process does not serve the database either.
  * @throws DataDirectoryRefused
  */
 export async function serveEmbeddedPostgres(
@@ -185,7 +185,6 @@ interface DataFolder {
   close(): Promise<void>;
 }
 
-/** Opens the folder. If its path is too long for a socket, uses a short link to the folder. */
 async function openFolder(realPath: string): Promise<DataFolder> {
   if (Buffer.byteLength(path.join(realPath, SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES) {
     return { realPath, path: realPath, close: async () => {} };

@@ -17,10 +17,10 @@ const MAX_IDLE_MS = 10_000;
 /**
  * Serves the database to every process with permission to open the socket.
  *
- * All connections share one unnamed statement and one transaction. So a connection keeps the session from its first
- * message until the session is idle again. Its messages reach PGlite together, and no messages of other connections
- * come between them. (The package pglite-socket forwards messages one by one, so one connection's statement can run
- * with another's values: electric-sql/pglite#1046.)
+ * All connections share one database session, with one unnamed statement and one transaction. So a connection has this
+ * session for itself from its first message until the session is idle again. The messages of a connection reach PGlite
+ * together, without messages of other connections in between. (The package pglite-socket forwards messages one by one,
+ * so one connection's statement can run with another's values: electric-sql/pglite#1046.)
  */
 export async function serveOnSocket(db: PGlite, socketPath: string, maxIdleMs = MAX_IDLE_MS) {
   const session = createSession(db);
@@ -69,7 +69,7 @@ function createSession(db: PGlite) {
     await db.execProtocolRawStream(messages, {
       onRawData: (bytes) => void parts.push(Buffer.from(bytes)),
     });
-    // Remove the notifications that the statement sent, because the answer contains them, too.
+    // Remove the statement's own notifications, which PGlite adds to the answer.
     return withoutNotifications(Buffer.concat(parts), (channel, payload) => listeners.get(channel)?.(payload));
   }
 
@@ -130,7 +130,7 @@ function attend(socket: Socket, session: Session, maxIdleMs: number): void {
     }
     await session.takeTurn(connection);
     watch(false);
-    // Do not run the messages of a client that has disconnected; `leave` ends the client's turn.
+    // Skip the messages if the client has disconnected. The client's turn then ends in `leave`.
     if (!socket.destroyed) socket.write(await session.run(connection, messages));
     watch(session.isHeldBy(connection) && !socket.destroyed);
   }
@@ -140,7 +140,6 @@ function attend(socket: Socket, session: Session, maxIdleMs: number): void {
     idle = isInTransaction ? setTimeout(giveUp, maxIdleMs).unref() : undefined;
   }
 
-  /** Disconnects with the error that PostgreSQL sends, which the client reads when it continues. */
   function giveUp(): void {
     socket.write(STOPPED_TOO_LONG);
     socket.destroy();
@@ -162,7 +161,7 @@ function attend(socket: Socket, session: Session, maxIdleMs: number): void {
   });
 }
 
-/** Stands for an encryption request, which a client may send before it opens the connection. */
+/** The reader returns this value for an encryption request, which a client may send before it opens the connection. */
 const ENCRYPTION = Buffer.alloc(0);
 const ENCRYPTION_CODES = [80_877_103, 80_877_104];
 const CANCEL_CODE = 80_877_102;

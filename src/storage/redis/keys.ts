@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import { StorageUnavailable } from '../storage-unavailable.ts';
 
-/** Maximum number of tried keys. Fewer keys are enough even for a master with only a thousandth of the slots. */
+/** Maximum number of keys to try until each master has one. Even a master with a thousandth of the slots gets one. */
 const MAX_CANDIDATES = 16_384;
 
 /**

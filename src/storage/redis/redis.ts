@@ -17,7 +17,7 @@ const MAX_RETRY_PAUSE_MS = 500;
 /** How long a start waits for the first connection, including the Sentinels. */
 const START_TIMEOUT_MS = 5_000;
 
-/** The options of ioredis, without a member whose type its constructors do not accept. */
+/** The options of ioredis without `replyMapping`, because the constructors of ioredis do not accept its type. */
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
 /**
@@ -25,11 +25,11 @@ type Options = Omit<RedisOptions, 'replyMapping'>;
  * answered, so a code could be consumed without tokens. It also follows no redirections in a pipeline.
  */
 const BASE_OPTIONS = {
-  // Fail soon, so that the caller responds with 503, instead of queueing the commands of ended requests.
+  // Fail soon, so that the service responds with 503. A queued command would run after its request has ended.
   maxRetriesPerRequest: 1,
   enableOfflineQueue: false,
-  // A master that becomes a replica does not close its connections. Reconnect, because the host may now name another
-  // master.
+  // A master that becomes a replica keeps its connections open. Reconnect, because the host name may now lead to
+  // another master.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   lazyConnect: true,
 } satisfies Options;
@@ -68,8 +68,8 @@ export function createRedis(url: string, { timeoutFactor = 1 }: { timeoutFactor?
 }
 
 /**
- * Sends the commands of one turn of the event loop with one system call. Unlike in a pipeline, each command fails and
- * is resent by itself.
+ * Sends the commands of one turn of the event loop with one system call. Unlike in a pipeline, a failed command is
+ * resent alone.
  */
 function sendTogether(client: Redis): void {
   const send = client.sendCommand.bind(client);
@@ -137,9 +137,9 @@ function connectTo({
 }
 
 /**
- * Disconnects from a master as soon as this Sentinel announces its successor. Otherwise the client would write to the
- * former master until its demotion, 10 seconds later. The `failoverDetector` of ioredis is not used: a failover
- * announced while it looks for the master ends the client permanently.
+ * Disconnects from a master as soon as the Sentinel announces a new master. Otherwise the client would write to the
+ * former master until its demotion, 10 seconds later. The `failoverDetector` of ioredis is not used: a failover that is
+ * announced while ioredis looks for the master ends the client permanently.
  * @returns the connection to the Sentinel
  */
 function followFailovers(
@@ -161,7 +161,7 @@ function followFailovers(
   function leaveFormer(): void {
     const { remoteAddress, remotePort } = client.stream as Socket;
     const isFormer = successor !== undefined && successor !== `${remoteAddress} ${remotePort}`;
-    // Forget the address: other Sentinels announce this failover, too, and this Sentinel may miss the next one.
+    // Forget the address of the announced master: if this Sentinel misses a later failover, the address becomes wrong.
     successor = undefined;
     if (isFormer) client.disconnect(true);
   }

@@ -1,9 +1,9 @@
-/** Tells the doctor about an interrupted backup of Redis, and a full Redis. */
+/** Finds an interrupted backup of Redis, and a full Redis, for `gatehouse doctor`. */
 import type { Cluster, Redis } from 'ioredis';
 import { mastersOf, reply } from './redis.ts';
 
 const REWRITING = 'auto-aof-rewrite-percentage';
-/** With its default settings, Redis rewrites a file of 64 MiB or more that has doubled since it was rewritten. */
+/** By default, Redis rewrites an append-only file of 64 MiB or more that has doubled in size since the last rewrite. */
 const isOvergrown = (size: number, rewrittenSize: number): boolean =>
   size > 64 * 1024 ** 2 && size > 10 * rewrittenSize;
 

@@ -3,8 +3,8 @@ import type { Cluster, Redis, Result } from 'ioredis';
 import { REMEMBER_CODE_SECONDS, REMEMBER_EXPIRED_SECONDS } from '../token-store.ts';
 
 /**
- * Replaces a record only if it exists and has not expired by the service's clock; Redis may delete
- * an expired one later. If ARGV[4] is not empty, only a record with that content is replaced.
+ * Replaces a record only if it exists and has not expired by the service's clock. The clock of Redis may be slow, so
+ * Redis may still have an expired record. If ARGV[4] is not empty, only a record with that content is replaced.
  */
 const REPLACE = `
   local expiry, data = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+):(.*)$')
@@ -15,10 +15,10 @@ const REPLACE = `
 `;
 
 /**
- * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
- * <approved at>!<client generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means never. A later
- * version may add values before the colon, each with a `!` in front of it. They are read into `more`, and are kept.
- * ARGV[1] is always the milliseconds to add to the clock of Redis; only tests add any.
+ * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>! <approved at>!<client
+ * generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means never. A later version may add values
+ * before the colon, each with a `!` in front of it. These values are kept in `more`. ARGV[1] is the clock shift, the
+ * milliseconds to add to the clock of Redis: 0 except in tests.
  */
 const AUTHORIZATION = `
   local time = redis.call('TIME')
@@ -67,7 +67,7 @@ const BEGIN = `${AUTHORIZATION}
     generation = tonumber(ARGV[5]), since = 0, more = '', facts = ARGV[2] })
 `;
 
-/** Consumes a code; a repeated attempt succeeds, too. ARGV: shift, attempt, refresh seconds. */
+/** Consumes a code. A repeated attempt succeeds, too. ARGV: clock shift, attempt, refresh token lifetime in seconds. */
 const EXCHANGE = `${AUTHORIZATION}
   local a = load()
   if not a then return { 'missing' } end
@@ -106,7 +106,7 @@ const ROTATE = `${AUTHORIZATION}
   return { 'replayed' }
 `;
 
-/** Confirms the current refresh token. ARGV: shift, rotation. */
+/** Confirms the current refresh token. ARGV: clock shift, number of the token. */
 const CONFIRM = `${AUTHORIZATION}
   local a = load()
   if not a or a.rotation ~= tonumber(ARGV[2]) or a.confirmed == '1' then return end
@@ -114,7 +114,7 @@ const CONFIRM = `${AUTHORIZATION}
   save(a)
 `;
 
-/** The reply of a script. Only `issued` and `retried` have more values than the outcome. */
+/** The reply of a script. The values after the outcome are present only for `issued` and `retried`. */
 type IssueReply = [outcome: string, now?: number, usableUntil?: number, rotation?: number];
 
 declare module 'ioredis' {

@@ -43,7 +43,7 @@ export function createRedisStore(parts: {
   defineScripts(redis);
   const get = readsTogether(redis);
 
-  /** Returns the lifetime in milliseconds: at least 1, because Redis has its own clock and refuses less than 1. */
+  /** Returns the lifetime in milliseconds; at least 1, because Redis refuses a lower value. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
   const isExpired = (expiresAt: number): boolean => expiresAt * 1000 <= clock();
 

@@ -164,7 +164,7 @@ describe('access', () => {
   const database = testDatabase();
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
 
-  it('an owner and an admin have all rights in every warehouse, listed by name', async () => {
+  it('an owner and an admin have all rights in every warehouse, and the warehouses are sorted by name', async () => {
     const [organizations, memberships] = [createOrganizations(parts), createMemberships(parts)];
     const ada = { accountId: (await createAccounts(parts).add({ email: 'ada@demo.test', name: 'Ada' })).id };
     const { id: organizationId } = await organizations.add({ name: 'Nord' });

@@ -61,7 +61,7 @@ describe('the notice after a redirect', () => {
     expect(await noticesWith(`${session()}; ${notice}`)).to.deep.equal([]);
   });
 
-  it('a notice is in the language of the page; if its message is of another version, its stored text is shown', async () => {
+  it('a notice appears in the language of the page; if its message key is unknown, its stored text appears', async () => {
     await disconnectAll();
     const session = person.cookieHeader('/').replace(/; gate_notice=[^;]*/, '');
     const [, value = ''] = cookieOf(person, 'gate_notice').split('=');

@@ -108,7 +108,7 @@ describe('forms that create a client or an API key', () => {
         expect(await listOwn(one)).to.have.length(1);
       });
 
-      it('sending the last allowed form twice causes no refusal, but the next form is refused', async () => {
+      it('once the limit is reached, the last form can be sent again, but a new form is refused', async () => {
         await person.submit(await person.get(path), fields);
         const form = await person.get(path);
         for (const { status } of [await person.submit(form, fields), await person.submit(form, fields)]) {

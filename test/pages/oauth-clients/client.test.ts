@@ -44,7 +44,7 @@ describe('the page of an OAuth client', () => {
     return shownOn(shown).secret;
   }
 
-  it('only the values yes and no change whether a client always asks for consent; any other form changes nothing', async () => {
+  it('only the value yes or no changes the consent setting of a client; any other or missing value is ignored', async () => {
     const asks = async () => (await stored())?.alwaysAsks;
     for (const [choice, expected] of [
       [{ always_ask: 'yes' }, true],
@@ -214,7 +214,7 @@ describe('the page of an OAuth client', () => {
     expect((await owner.get(`${path}/redirect-uris`)).location?.pathname).to.equal(path);
   });
 
-  it('each of parallel registrations of redirect URIs is saved or refused, and none is lost; a URI is added once, and only a valid one', async () => {
+  it('each parallel registration of a valid redirect URI is saved once or refused, and no saved URI is lost', async () => {
     const register = (redirect_uri: string) => owner.send(`${path}/redirect-uris`, { redirect_uri });
     expect((await register('https://*.example/')).status).to.equal(422);
     expect((await register(REDIRECT_URI)).location?.pathname).to.equal(`${path}/connect`);
@@ -234,7 +234,7 @@ describe('the page of an OAuth client', () => {
     expect(textOf(refused?.html ?? '')).to.include('at most 20 redirect URIs');
   });
 
-  it('a form of redirect URIs or of settings that is sent twice at once is answered twice as saved', async () => {
+  it('parallel repeats of a form for settings or redirect URIs are all answered as saved', async () => {
     const settings = await owner.get(`${path}/settings`);
     const added = 'https://partner.example/twice';
     const sends = {
@@ -293,7 +293,7 @@ describe('the page of an OAuth client', () => {
     expect(conflict && fieldOf(conflict, 'name')).to.equal((await stored())?.name);
   });
 
-  it('settings of an operator-provisioned client keep its kind and URIs, and show only the fields that it has', async () => {
+  it('a settings page shows only fields for this kind of client, and a machine client cannot get redirect URIs', async () => {
     const { accountId: ownerAccountId } = on.seeded.person;
     const robot = await addTestClient(on.service, 'Robot', { kind: 'machine', ownerAccountId });
     const native = { kind: 'public', isNative: true, redirectUris: ['com.example.app:/cb'] } as const;

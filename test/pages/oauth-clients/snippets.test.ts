@@ -21,7 +21,7 @@ const codeOf = (name: string, values: Partial<ProgramValues> = {}): string =>
 const lineAfter = (code: string, before: string): string =>
   code.split(before)[1]?.split('\n')[0]?.replace(/,$/, '') ?? '';
 
-describe('the example programs of a client', () => {
+describe('example programs for a client escape all values and use only safe addresses', () => {
   it('example programs contain any value as one string literal of their language', () => {
     const value = `it's "$(id)" \`id\` \\' \\" \\ \${HOME} %s é \u2028 #`;
     const api = { graphqlUrl: 'https://api.example.com', exampleQuery: value };

@@ -48,7 +48,7 @@ onPostgresAndRedis('the test organizations', (start) => {
   const asViewer = () => [[on.seeded.organization.id, 'viewer', [{ ...named(on.seeded.warehouse), rights: ['read'] }]]];
   const named = ({ id, name }: { id: string; name: string }) => ({ id, name });
 
-  it('the owner of a new client can join a test organization, and the first call of the API then returns its stock', async () => {
+  it('the owner of a new client can join a test organization, whose stock the API then returns', async () => {
     const { person, owner, client, connect, change } = await newOwner();
     const page = await owner.get(connect);
     expect(textOf(page.html)).to.include('Northern Logistics').and.not.include('viewer Leave');
@@ -69,7 +69,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(await answer.text()).to.match(/Rotterdam.*Euro pallets.*"count":120/);
   });
 
-  it('joining grants the role viewer and read access to each warehouse, leaving ends both, and both are recorded', async () => {
+  it('joining a test organization makes a user a viewer of each warehouse until leaving; each step is logged', async () => {
     const { person, owner, client, change } = await newOwner();
     const { id, name } = on.seeded.organization;
     const about = {
@@ -155,7 +155,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(await accessOf(person)).to.deep.equal([]);
   });
 
-  it('a machine client, which acts for no person, offers and joins no test organization', async () => {
+  it('because a machine client acts for no user, its page offers no test organization, and joining is refused', async () => {
     const { person, owner } = await newOwner();
     const { id } = await addTestClient(on.service, 'Nightly', { kind: 'machine', ownerAccountId: person.accountId });
     expect(textOf((await owner.get(`${LIST}/${id}/connect`)).html)).to.not.include('Northern Logistics');
@@ -163,7 +163,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     expect(await accessOf(person)).to.deep.equal([]);
   });
 
-  it('a member with another role keeps it, is offered no test organization, and can neither join nor leave one', async () => {
+  it('a test organization is not offered to a user with the role member, who can neither join nor leave it', async () => {
     const { person, owner, connect, change } = await newOwner();
     const { accountId } = person;
     await on.service.memberships.setRole({ accountId }, on.seeded.organization.id, 'member');

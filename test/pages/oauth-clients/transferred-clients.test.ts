@@ -7,7 +7,7 @@ import { type ClientOwner, LIST, signInOwner, textOf } from '../client-owner.ts'
 
 const SUPPORT = 'help@example.test';
 
-describe('an OAuth client that the operator transfers', () => {
+describe('the transfer of an OAuth client keeps its tokens valid and gives control to the new owner', () => {
   const on = startSeeded({
     clock: true,
     settings: { brand: { name: 'Gatehouse', support: SUPPORT } },
@@ -42,7 +42,7 @@ describe('an OAuth client that the operator transfers', () => {
     expect(textOf((await user.follow(asked)).html)).to.include('it has belonged to Ruth');
   });
 
-  it('after a transfer the new owner is asked to rotate all secrets that are older', async () => {
+  it('after a client transfer, the new owner is asked to rotate all secrets that existed before the transfer', async () => {
     // A node whose clock was ahead has created a secret of the former owner.
     on.clock.advance(120);
     await on.service.clients.addSecret(client.id);

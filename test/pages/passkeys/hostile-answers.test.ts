@@ -7,7 +7,7 @@ import { said } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
 import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passkey.ts';
 
-describe('a passkey', () => {
+describe('a passkey answer is accepted only if it is valid, fresh and for the right user', () => {
   const on = startSeeded({
     clock: true,
     settings: { limits: { signInFailuresPerAddress: 1_000 } },
@@ -223,7 +223,7 @@ describe('a passkey', () => {
   });
 });
 
-describe('invalid passkey answers from one network', () => {
+describe('invalid passkey answers are limited per network', () => {
   const on = startSeeded({ settings: { limits: { signInFailuresPerAddress: 2 } } });
 
   it('too many invalid passkey answers get 429, but a correct answer is still accepted', async () => {

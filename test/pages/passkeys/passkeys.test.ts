@@ -11,7 +11,7 @@ import { said, textOf } from '../client-owner.ts';
 import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
 import { addPasskey, NEW, optionsFor, SECURITY, signInWith } from './soft-passkey.ts';
 
-describe('passkeys', () => {
+describe('users can add, use, rename and remove passkeys', () => {
   const mail = startsWithMail();
   const on = startSeeded({ clock: true, on: mail.start });
   let person: SignedInPerson & SeededPerson;

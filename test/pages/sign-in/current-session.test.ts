@@ -113,7 +113,7 @@ describe('extending the browser session', () => {
     expectRefused(await send(), 401, 'login_required');
   });
 
-  it('renewing a session gets 401 without a cookie, or with one that is forged, changed or signed out', async () => {
+  it('renewing a session gets 401 if the cookie is missing, forged or changed, or if the session is signed out', async () => {
     const before = person.cookieHeader(PATH);
     const session = /gate_session=([^;]+)/.exec(before)?.[1] ?? '';
     const changed = before.replace(session, `${session.startsWith('a') ? 'b' : 'a'}${session.slice(1)}`);

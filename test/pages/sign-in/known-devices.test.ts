@@ -20,10 +20,10 @@ import {
   wrong,
 } from './password-guessing.ts';
 
-describe('while attackers guess a password', () => {
+describe('password guessing is limited, but does not lock out the owner', () => {
   const on = startSeeded({ settings });
 
-  it('parallel sign-ins with the right password are not failures; those beyond a short queue must retry in seconds', async () => {
+  it('parallel correct sign-ins are never counted as failures; refused ones get a Retry-After of 1 to 5 seconds', async () => {
     const { email, password } = await newPerson(on.service);
     const answers = await atOnce(on.service, 32, { email, password }, '192.0.2.10');
     const [refused, accepted] = [429, 303].map((status) => answers.filter((answer) => answer.status === status));
@@ -94,7 +94,7 @@ describe('while attackers guess a password', () => {
     expect((await attempt(createPerson(on.issuer), neighbor, '192.0.2.51')).status).to.equal(303);
   });
 
-  it('sign-ins with an unknown email address are limited with the same answers', async () => {
+  it('sign-ins with an unknown email address get the same limit and answers as sign-ins of a known account', async () => {
     const unknownUser = { email: 'nobody-else@example.test', password: 'x' };
     const seen = await guesses(on.service, unknownUser, spread(PER_ACCOUNT + 1, 2));
     expect(seen).to.deep.equal([...Array(PER_ACCOUNT).fill(401), 429]);
@@ -127,7 +127,7 @@ describe('while attackers guess a password', () => {
     expect(await guesses(on.service, person, [here])).to.deep.equal([429]);
   });
 
-  it('a known browser has a limit of its own, and after that the limits of an unknown browser', async () => {
+  it('a known browser uses up its own limit first, and then the limits for unknown browsers', async () => {
     const person = await newPerson(on.service);
     const own = createPerson(on.issuer);
     await attempt(own, person, '192.0.2.80');
@@ -151,7 +151,7 @@ describe('while attackers guess a password', () => {
     expect((await attempt(browser, { ...person, password }, '192.0.2.90')).status).to.equal(303);
   });
 
-  it('one IP address can send 30 “Forgot password?” requests an hour, and the link signs in during an attack', async () => {
+  it('a sign-in refused during an attack suggests a mailed link; each network can request 30 links an hour', async () => {
     await using opened = new AsyncDisposableStack();
     const mailServer = opened.adopt(await startMailServer(), (it) => it.close());
     const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };

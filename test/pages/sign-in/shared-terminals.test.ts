@@ -49,7 +49,7 @@ onPostgresAndRedis('a shared terminal', (start) => {
     expect(await opens(elsewhere, ELSEWHERE)).to.equal(true);
   });
 
-  it('on a shared terminal the session cookie ends with the browser, which does not become a known browser', async () => {
+  it('on a shared terminal, the session cookie ends when the browser closes, and no device cookie is set', async () => {
     const { person, answer } = await signedIn(HERE);
     expect(sessionCookie(answer))
       .to.include('httponly')

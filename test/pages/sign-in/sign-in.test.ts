@@ -24,7 +24,7 @@ const REFUSED_TARGETS = [
   '',
 ];
 
-describe('the sign-in page', () => {
+describe('the sign-in page returns users only to pages of this service', () => {
   const on = startSeeded();
 
   const loginUrl = (target: string): string => `/login?${new URLSearchParams({ return_to: target })}`;
