@@ -88,7 +88,7 @@ export function loadForCommand({
   if (standIn.problems.length > 0) throw new ConfigurationProblems(problems);
   report(
     `The settings file ${file} is refused: see \`gatehouse check-config\`. ` +
-      'This command uses the database of the environment and default settings.',
+      'Instead, this command uses the default settings, and the database that the environment names.',
   );
   const knowsRedis = standIn.settings.storage.redisUrl !== undefined;
   return { settings: standIn.settings, keys: () => findKeys(instead), knowsRedis };

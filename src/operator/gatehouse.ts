@@ -16,7 +16,7 @@ const ANY_INSTANCE = 'gatehouse@3001.service';
 
 const AS_ROOT = 'Run it as root: sudo gatehouse …';
 const NO_ENVIRONMENT =
-  'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).';
+  'Create the file: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).';
 
 interface Unit {
   /** The name of the service's user; empty for root. */
@@ -100,7 +100,7 @@ function groupOf(user: string): number {
   } catch {
     return fail(
       `The user of the service, ${user}, does not exist on this machine.`,
-      'Create it: systemd-sysusers makes it from deploy/systemd/sysusers.conf (docs/operations/deploy.md).',
+      'Create the user with systemd-sysusers and deploy/systemd/sysusers.conf (docs/operations/deploy.md).',
     );
   }
 }

@@ -142,7 +142,7 @@ async function mayUseRedis(database: OpenDatabase, unknown: boolean): Promise<bo
 const redisUnknown = (): Refusal =>
   new Refusal(
     'redis_unknown',
-    'The service uses or may use a Redis whose URL this command does not have, so the command cannot find the tokens.',
+    'The service may store its tokens in a Redis whose URL this command does not have, so the command cannot find them.',
     'Set REDIS_URL to that of the service; if it has none, correct the settings file and start a node (an hour after the last node with a Redis). ' +
       '`revoke --account` and `revoke --client` work without it.',
   );

@@ -90,7 +90,7 @@ async function reload(url: string, method: string, credentials: string[], by: Op
   if ('code' in outcome) {
     throw new Refusal(
       outcome.code,
-      'The service could not be built from these settings, and keeps running with the previous ones.',
+      'The service cannot run with these settings, and keeps the previous ones.',
       'See the log of the service for the cause.',
     );
   }
@@ -110,7 +110,7 @@ function reportReload(outcome: Outcome): Report {
 }
 
 const ONLY_HERE =
-  'No other node has answered, because the database of this node does not answer. Send SIGHUP to the other processes.';
+  'No other node has answered, because nodes ask each other through the database, which does not answer. Send SIGHUP to the other processes.';
 
 function reportPreview(outcome: Outcome): Report {
   const { changed, needs_restart: needsRestart, values = {} } = outcome;
@@ -142,7 +142,7 @@ async function ask(
   };
   try {
     // With port 0, Node would send the request, with the credential, to port 80.
-    if (new URL(url).port === '0') throw new Error('The service chose its port itself.');
+    if (new URL(url).port === '0') throw new Error('The URL has port 0, because the service chose a free port itself.');
     const answer = await fetchAnswer(url, { method, headers }, LIMITS);
     return answer.status === 401 && others.length > 0 ? await ask(url, method, by, others) : answer;
   } catch (cause) {

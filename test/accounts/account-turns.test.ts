@@ -94,7 +94,7 @@ describeOn([postgresServer, redisServer], 'parallel requests of one user', () =>
     expect(made).to.have.length(1 + MAX_WAITING);
     const refused = pages.find(({ status }) => status === 429);
     expect(refused?.headers.get('retry-after')).to.equal('2');
-    expect(refused?.html).to.match(/Nothing was done: wait a few seconds and send it again/);
+    expect(refused?.html).to.match(/Nothing was done: wait a few seconds and send the form again/);
     expect(refused?.html, 'the typed value is in the form').to.match(/value="Key \d+"/);
     expect(await on.service.apiKeys.listOf(ada.accountId)).to.have.length(2 + MAX_WAITING);
   });

@@ -54,7 +54,7 @@ describe('a list of redirect URIs must contain one to twenty valid, distinct URI
     ]) {
       const [found, ...others] = checkRedirectUris(uris, web).problems;
       expect(found, uris.join()).to.include({ code: 'duplicate', index: 1 });
-      expect(found?.message).to.equal('Remove it: as browsers send it, it is row 1 again.');
+      expect(found?.message).to.equal('Remove this redirect URI: browsers send it exactly like the one in row 1.');
       expect(others).to.deep.equal([]);
     }
   });

@@ -137,7 +137,7 @@ describeInBrowser('pages in the browser', (visit) => {
       };
       await expectPages(page, paths);
       await plain.getByRole('link', { name: `Decide ${LONG}` }).click();
-      await plain.getByLabel('Reason, if you decline it').fill(HOSTILE);
+      await plain.getByLabel('Reason, if you decline the app').fill(HOSTILE);
       await press(plain, 'Decline');
       await plain.getByText('is declined').waitFor();
       await expectPages(page, { [organizationUrl]: 200 });

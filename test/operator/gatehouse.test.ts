@@ -64,7 +64,7 @@ describe('the program `gatehouse` uses the environment of the systemd unit', () 
       exitCode: 1,
       errors:
         'The environment of the service, /nowhere/at/all, cannot be read (ENOENT).\n' +
-        'Create it: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).\n',
+        'Create the file: see the example deploy/systemd/environment (docs/operations/deploy.md lists what else is needed).\n',
     });
   });
 

@@ -148,12 +148,12 @@ onPostgresAndRedis('operator show', (start) => {
     });
     const [after, newRobot] = [await renewed(client), await renewed(robot)];
     const ofClient = { kind: 'client_secret', 'client.id': client.id };
-    await expectRevoked(client.secret, ofClient, 'renewed after a theft', 'by the operator');
-    const why = 'It was issued before the client was renewed after a theft.';
+    await expectRevoked(client.secret, ofClient, 'renewed because of stolen secrets or tokens', 'by the operator');
+    const why = 'This value was issued before the client was renewed after a theft.';
     for (const issued of [code, before.accessToken, ofRobot]) {
       expect((await expectRevoked(issued, { why })).remedy).to.contain('new secret');
     }
-    const once = 'it works once more, but only with a secret from after the renewal';
+    const once = 'It works one more time, but only with a client secret that was created after the renewal';
     await expectShown(before.refreshToken, { state: 'replaced' }, once);
     const lifted = tokensOf(await refresh(on.issuer, after, before.refreshToken));
     for (const issued of [lifted.accessToken, lifted.refreshToken, await machineToken(newRobot)]) {

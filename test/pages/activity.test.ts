@@ -78,7 +78,7 @@ describe('the activity page', () => {
     const found = (await logOf(person.accountId)).find(({ action }) => action === 'signed_in');
     expect(found?.details).to.deep.equal({ method: 'password', confirmation: true });
     expect(found?.requestId).to.match(/^req_/);
-    expect(textOf((await owner.get(PATH)).html)).to.contain('Confirmed it is you with a password');
+    expect(textOf((await owner.get(PATH)).html)).to.contain('Identity confirmed with a password');
   });
 });
 

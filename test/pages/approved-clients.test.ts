@@ -110,7 +110,7 @@ onPostgresAndRedis('an approval of an organization', (start) => {
       expect(textOf((await admin.get(url())).html)).to.match(/Requests 1 .*Dock Planner/);
     }
     const theirs = textOf((await person.get(`/profile/connections/${client.id}`)).html);
-    expect(theirs).to.include('Northern Logistics has not approved it yet');
+    expect(theirs).to.include('Northern Logistics has not approved the app yet');
   });
 
   it('a declined client stays declined after it got a new host', async () => {

@@ -197,7 +197,7 @@ describe('the connections page', () => {
       textOf((await person.open(authorizationUrl(on.issuer, of, { prompt: 'consent' }))).html);
     const owned = await addTestClient(on.service, 'Free Maps', { ownerAccountId: on.seeded.other.accountId });
     expect(await asked(owned)).to.include(
-      'Do you know this app? Approve it only if you expected it to ask you. ' +
+      'Do you know this app? Approve the app only if you expected its request. ' +
         'Registered today · connected by no one yet · not checked by the operator',
     );
     const provided = await asked(on.clients.otherConfidential);

@@ -205,7 +205,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(entry?.details).to.include({ changed: 'limit of Route Planner', places: 1 });
 
     // The page names an organization outside the limit, with a button that adds it.
-    expect(textOf(changed.html)).to.include('It has no access to: Elsewhere Storage Add');
+    expect(textOf(changed.html)).to.include('The app has no access to: Elsewhere Storage Add');
     await person.send(connection(), { add_place: on.seeded.elsewhere.id });
     expect(await reachOf(accessToken)).to.have.length(2);
     await person.fillIn(connection(), { ...UNLIMITED, place: [] });

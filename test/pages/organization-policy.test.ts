@@ -60,7 +60,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     const text = textOf(answer.html);
     expect(text).to.match(/Requests 1 .*Route Planner .*Connected by Grace Person Requested \d/);
     const theirs = textOf((await person.get(`/profile/connections/${client().id}`)).html);
-    expect(theirs).to.match(/Northern Logistics has not approved it yet : it was requested on \d/);
+    expect(theirs).to.match(/Northern Logistics has not approved the app yet : the approval was requested on \d/);
     expect(theirs).to.not.include('member Rotterdam');
   });
 
@@ -257,7 +257,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
       await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' })),
     ]) {
       expect(page.html).to.include('Use &lt;b&gt;Stock Reports&lt;/b&gt; instead.');
-      expect(textOf(page.html)).to.include('Northern Logistics declined it');
+      expect(textOf(page.html)).to.include('Northern Logistics declined the app');
     }
     expect(textOf((await owner.get(url())).html)).to.include('Route Planner declined');
     expect(textOf((await owner.get(url(`/clients/${client().id}`))).html)).to.match(/Declined on .* by Olga .*Use/);
@@ -293,7 +293,7 @@ onPostgresAndRedis('the policy of an organization', (start) => {
     await setPolicy(ASK);
     const page = await person.open(authorizationUrl(on.issuer, client(), { prompt: 'consent' }));
     const text = textOf(page.html);
-    expect(text).to.include('Northern Logistics has not approved it yet .');
+    expect(text).to.include('Northern Logistics has not approved the app yet .');
     const { id: place } = on.seeded.organization;
     await person.submit(page, { decision: 'approve', limit_places: 'chosen', place });
     const token = await connect();

@@ -154,7 +154,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     const html = (await owner.get(path)).html;
     const text = textOf(html);
     expect(text).to.match(
-      /What it can access.*Riga Rights see stock, change stock Through Rika Reader, Wout Writer Block here/,
+      /What the app can access.*Riga Rights see stock, change stock Through Rika Reader, Wout Writer Block here/,
     );
     expect(text).to.match(/Rika Reader Access Riga \(see stock\) Last used \d/);
     expect(text).to.match(/Wout Writer Access Riga \(see stock, change stock\) Last used Never/);
@@ -174,7 +174,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(blocked.html).to.include(`href="${path}/let-in"`);
     // What it could access without the block is what an unblocked app gets back.
     expect(textOf(blocked.html))
-      .to.include('What it could access')
+      .to.include('What the app could access')
       .and.include('Riga (see stock, change stock)')
       .and.match(/Riga .*by Olga Owner Rights none now Through/);
     await owner.fillIn(`${path}/let-in`);
@@ -196,10 +196,10 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     );
     const { html } = await owner.get(`/profile/organizations/${id}/clients/${client.id}`);
     const text = textOf(html);
-    expect(text.match(/The 50 who connected it last\./g)).to.have.length(2);
+    expect(text.match(/The list shows the 50 people who connected the app last\./g)).to.have.length(2);
     expect(text)
       .to.match(/Riga Rights Unknown Through Unknown Block here/)
-      .and.not.include('Nothing now');
+      .and.not.include('The app cannot access anything');
   });
 
   it('a warehouse hides clients and API keys of suspended users, and shows that a blocked client has no rights', async () => {

@@ -60,7 +60,7 @@ describe('an approval counts only for what the page showed', () => {
       make: () => edit('New Name', [REDIRECT_URI, SECOND]),
       says: ['New Name', '“ Shown Name ”', 'second.example'],
     },
-    'a new owner': { make: ownedByGrace, says: ['It was made by Oscar Other .', 'Made by Grace Person'] },
+    'a new owner': { make: ownedByGrace, says: ['The app was made by Oscar Other .', 'Made by Grace Person'] },
     'a new name of the owner': {
       // An owner of its own: the name stays changed.
       async given() {
@@ -87,7 +87,7 @@ describe('an approval counts only for what the page showed', () => {
       },
       isVerified: true,
       make: () => relink('https://b.example/'),
-      says: ['no longer marked as verified. Its links were changed.', 'b.example'],
+      says: ['no longer marked as verified. The links of the app were changed.', 'b.example'],
     },
     'the end of the connection': {
       isConnected: true,

@@ -38,7 +38,7 @@ const page = (name: string, what: string) =>
     about: `${what}, linked in the footer of each page. Default: none.`,
   });
 
-export const brand = section('Whose service this is, for users (docs/operations/brand.md).', {
+export const brand = section('The brand that users see: name, logo, colour and links (docs/operations/brand.md).', {
   name: reloadable(inLanguages([LINE, '`Acme`'], isLine).default(PRODUCT), {
     about: 'Name of the service on pages and in mail. Client names that could be mistaken for it are refused.',
   }),

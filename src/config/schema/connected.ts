@@ -99,7 +99,7 @@ export const mail = section('How mail is sent.', {
       about:
         'Mail server that delivers our mail. Put a URL with a password into the environment, as SMTP_URL. Default: ' +
         'no mail is sent, and there is no “Forgot password?”.',
-      note: 'Use smtps:// for TLS from the first byte. Links to set a password are also mailed.',
+      note: 'Use smtps:// for TLS from the first byte. With a mail server, links to set a password are mailed, too.',
     },
   ),
   from: reloadable(

@@ -37,7 +37,7 @@ const server = section('The two listeners of the service.', {
   proxy_hops: reloadable(wholeNumber(0, 10).exactOptional(), {
     about:
       'Number of your own reverse proxies in front that each append to X-Forwarded-For. ' +
-      'With 0, the header is ignored. Required if the issuer is https. Default: 0.',
+      'With 0, this header is ignored. The number is required if the issuer is https; otherwise, the default is 0.',
     example: 1,
   }),
   max_connections: fixed(wholeNumber(1, 1_000_000).default(15_000), {
@@ -173,7 +173,7 @@ const activity = section('The security log.', {
   }),
 });
 
-const leaks = section('Values that were found in public.', {
+const leaks = section('How client secrets that were found in public are treated.', {
   secret_grace: reloadable(duration('0s', '30d').prefault('24h'), {
     reach: 'also for secrets that leaked before and are not refused yet',
     about:
@@ -182,7 +182,7 @@ const leaks = section('Values that were found in public.', {
   }),
 });
 
-const imports = section('The limit on removals by pushed changes.', {
+const imports = section('The maximum number of removals that connected systems may push.', {
   removals_per_hour: reloadable(shareOrNumber().prefault('10%'), {
     isPerNode: false,
     about:

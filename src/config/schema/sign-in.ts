@@ -28,18 +28,18 @@ const provider = z.strictObject({
       example: '`platform`',
     },
     (id) => ID.test(id) && !RESERVED.includes(id),
-  ).describe('Its name in URLs, log and metrics. The redirect URI is /login/<id>/callback.'),
+  ).describe('The name of the provider in URLs, log and metrics. The redirect URI is /login/<id>/callback.'),
   label: text(
     { accepts: 'a name of 1 to 60 visible characters', example: '`Warehouse platform`' },
     (label) => !/\p{C}/u.test(label) && [...label].length <= 60,
-  ).describe('Label of its button on the sign-in page.'),
+  ).describe('Label of the button for this provider on the sign-in page.'),
   issuer: text(
     {
       accepts: 'an issuer: an https URL (http on a loopback host) without query and fragment',
       example: 'the `issuer` in its discovery document, such as `https://id.example.com/`',
     },
     (issuer) => upstreamIssuerProblem(issuer) === undefined,
-  ).describe('Its issuer, exactly as in its discovery document.'),
+  ).describe('The issuer of the provider, exactly as in its discovery document.'),
   client_id: text(
     { accepts: 'a client ID', example: 'the client ID that the provider issued for this service' },
     (id) => !/\p{C}/u.test(id),
@@ -59,7 +59,7 @@ const provider = z.strictObject({
     /^[\x21-\x7e]{1,100}$/.test(claim),
   )
     .default('sub')
-    .describe('With match: external_id, the claim of its ID token that contains the external id.'),
+    .describe('The claim of the ID token that contains the external id. Used only with match: external_id.'),
   scopes: z
     .array(text({ accepts: 'a scope', example: '`email`' }, (scope) => SCOPE.test(scope)))
     .register(expectations, { accepts: 'a list of scopes', example: '`[openid, email]`' })
@@ -76,7 +76,7 @@ const provider = z.strictObject({
     .register(expectations, { accepts: 'a list of host names', example: '`[keys.example.com]`' })
     .default([])
     .describe(
-      'Hosts on which the provider may have endpoints, in addition to the host of its issuer. Those of Google and Microsoft are built in.',
+      'Hosts on which the provider may have endpoints, in addition to the host of its issuer. For Google and Microsoft, these hosts are built in.',
     ),
   acr_values: authenticationContexts()
     .default([])

@@ -39,7 +39,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       const found = linked.find((one) => one.issuer === issuer);
       if (!found) throw notLinked(account, options.provider);
       await operator.confirm(
-        `Removes the link of ${account.email} with ${found.subject} at ${issuer}, and ends their sessions.`,
+        `Removes the link of ${account.email} with ${found.subject} at ${issuer}, and ends all sessions of the person.`,
       );
       const { id: accountId } = account;
       const { subject } = found;
@@ -52,7 +52,7 @@ export function addLinkCommands(program: Command, operator: Operator): void {
       if (!isGone) throw notLinked(account, options.provider);
       return {
         value: { account_id: accountId, issuer, subject, unlinked: true, browser_sessions_ended: true },
-        text: `Unlinked ${account.email} from ${subject} at ${issuer}, and signed them out everywhere.`,
+        text: `Unlinked ${account.email} from ${subject} at ${issuer}, and signed the person out everywhere.`,
       };
     },
   ).description('remove a link with a provider account, so that it can be created again');
@@ -94,7 +94,9 @@ export function addPasskeyCommands(program: Command, operator: Operator): void {
       const kept = await registries.passkeys.of(account.id);
       const found = kept.find(({ id }) => id === options.passkey);
       if (!found) throw noPasskey(account, options.passkey);
-      await operator.confirm(`Removes the passkey ${found.name} of ${account.email}, and ends their sessions.`);
+      await operator.confirm(
+        `Removes the passkey ${found.name} of ${account.email}, and ends all sessions of the person.`,
+      );
       return removePasskey(account, found, registries);
     },
   ).description('remove a passkey, such as one on a lost device');
@@ -130,7 +132,7 @@ async function removePasskey(account: Account, { id, name }: Passkey, registries
   return {
     value: { account_id: accountId, passkey_id: id, removed: true, browser_sessions_ended: true, ...value },
     text: [
-      `Removed the passkey ${name} of ${email}, and signed them out everywhere.`,
+      `Removed the passkey ${name} of ${email}, and signed the person out everywhere.`,
       ...(isMailed ? ['The person was notified by mail.'] : []),
       ...(failure === undefined ? [] : [`The person could not be notified by mail: ${failure}`]),
     ].join('\n'),

@@ -101,9 +101,7 @@ export async function showReport(
   const reach = organizationReach.of(organization.id, isOrganization ? undefined : id);
   const { clients, hasMore } = await clientsOf(reach, isAlone ? MAX_STEPS : 1);
   const clientRows = clients.map((row) => [row.id, row.name, row.state, countText(row.people, MAX_COUNTED)]);
-  const noClient = hasMore
-    ? 'None of the examined clients has access.'
-    : 'No client that a person connected has access.';
+  const noClient = hasMore ? 'None of the examined clients has access.' : 'No connected client has access.';
   const warehouseRows = warehouses?.items.map((one) => [one.id, one.name, one.external_id ?? '']) ?? [];
   return {
     value: {

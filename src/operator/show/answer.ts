@@ -186,5 +186,5 @@ export const unknownValue = (forgotten?: string): Answer => ({
   why:
     `Nothing is known about this value. ${forgotten ? `${forgotten} Otherwise it` : 'It'} was never issued here, ` +
     'or one of its characters is wrong.',
-  remedy: 'Check that it was copied completely, and that it comes from this deployment.',
+  remedy: 'Check that the value was copied completely, and that it comes from this deployment.',
 });

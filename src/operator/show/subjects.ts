@@ -76,7 +76,7 @@ const PRESENTED = {
 } as const;
 const token = subject({ ...PRESENTED, find: findToken });
 
-const NEW_KEY = 'The person can create a new one on the profile page.';
+const NEW_KEY = 'The person can create a new API key on the profile page.';
 const API_KEY = { parties: ({ accountId }: ApiKey) => ({ accountId }), answer: apiKeyState, remedy: NEW_KEY } as const;
 const FORGOTTEN_KEY = 'A key is deleted a month after it expires.';
 
@@ -94,7 +94,7 @@ export const SUBJECTS: Readonly<Record<Kind, Show>> = {
     find: async (registries, value) => (await registries.machineTokens()).find(value),
     parties: ({ clientId }) => ({ clientId }),
     answer: machineTokenState,
-    missing: unknownValue('A machine access token is deleted when it expires or is revoked on its own.'),
+    missing: unknownValue('A machine access token is deleted when it expires or is revoked individually.'),
   }),
 
   client_secret: subject({

@@ -20,7 +20,8 @@ const atSeconds = (seconds: number): Date => new Date(seconds * 1000);
 const isPast = (seconds: number): boolean => seconds * 1000 <= systemClock();
 
 const REMEDY: Readonly<Record<EndingCause, string>> = {
-  client_revoked: 'The client revoked it itself. To connect again, it must send the person through the authorization.',
+  client_revoked:
+    'The client ended its access itself. To connect again, it must send the person through the authorization.',
   code_replayed:
     'The client must exchange each code only once. If it did, an attacker had the code: ' +
     'check that its redirect URIs lead only to the client.',
@@ -30,8 +31,8 @@ const REMEDY: Readonly<Record<EndingCause, string>> = {
   person_disconnected: 'The person ended the connection: they may connect the client again.',
   operator_revoked: 'The person may connect the client again.',
   client_deleted: 'Nothing can be done: the client was deleted.',
-  leaked: 'Find out how it became public; then the person may connect the client again.',
-  time_limit: 'The person had set an end date for the connection: they may connect the client again.',
+  leaked: 'Find out how the token or code became public. Then the person may connect the client again.',
+  time_limit: 'The person chose the end date of the connection, and may connect the client again.',
 };
 
 /** The remedy if no token of the authorization can become valid again. */
@@ -105,7 +106,8 @@ async function endOf(
     // Until the first refresh after the renewal of a client, any older refresh token works with the new secret.
     if (record.clientGeneration < client.generation) {
       const why =
-        'The token was issued before the client was renewed: it works once more, but only with a secret from after the renewal.';
+        'The token was issued before the client was renewed. It works one more time, but only with a client secret ' +
+        'that was created after the renewal.';
       return as('replaced', why);
     }
   }
@@ -115,8 +117,9 @@ async function endOf(
 }
 
 function renewedSince({ renewedAt }: Client): Answer {
-  const remedy = 'The client gets new tokens with its new secret, and with its refresh tokens if it acts for people.';
-  const why = 'It was issued before the client was renewed after a theft.';
+  const remedy =
+    'The client gets new tokens with its new secret. A client that acts for people also sends a refresh token.';
+  const why = 'This value was issued before the client was renewed after a theft.';
   return as('revoked', why, remedy, { revoked_at: renewedAt });
 }
 
@@ -164,7 +167,7 @@ function stateOfRecord(
 
 const USED = as(
   'used',
-  'This code was exchanged for tokens. A second exchange ends them.',
+  'This code was exchanged for tokens. A second exchange ends these tokens.',
   'The client must exchange each code only once, and must not repeat a request that may have arrived.',
 );
 
@@ -204,7 +207,7 @@ export async function machineTokenState(token: MachineToken, registries: Registr
 async function endOfMachineToken(token: MachineToken, client: Client, registries: Registries): Promise<Answer> {
   if (await isValidFor(registries.clients, client, token)) return VALID;
   if (token.generation >= client.generation) {
-    if (!isFromLeakedSecret(client, token)) return as('revoked', 'The token was revoked on its own.');
+    if (!isFromLeakedSecret(client, token)) return as('revoked', 'This token was revoked individually.');
     return as('revoked', 'The token was requested with a client secret that was found in public.');
   }
   if (token.generation >= client.endedThrough) return renewedSince(client);

@@ -111,7 +111,7 @@ describe('creating an OAuth client', () => {
     expect(page.status).to.equal(422);
     expect(problemsOf(page)).to.deep.equal([
       'name-problem: Give the client a name.',
-      'redirect-uri-1-problem: Remove it: as browsers send it, it is row 2 again.',
+      'redirect-uri-1-problem: Remove this redirect URI: browsers send it exactly like the one in row 2.',
       'redirect-uri-3-problem: Replace the * : list each redirect URI in full, one per row.',
     ]);
     expect(rowsOf(page)).to.deep.equal(['https://App.example/cb', 'https://app.example/cb', 'https://a.example/*']);

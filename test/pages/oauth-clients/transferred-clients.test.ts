@@ -50,7 +50,7 @@ describe('the transfer of an OAuth client keeps its tokens valid and gives contr
     await transfer();
     on.clock.advance(120);
     const former = async (page: string) =>
-      (await to.get(path + page)).html.match(/known to the former owner/g)?.length ?? 0;
+      (await to.get(path + page)).html.match(/the former owner may know this secret/g)?.length ?? 0;
     expect(textOf((await to.get(path)).html)).to.include('The former owner may know 2 secrets of this client.');
     expect(await former('/secrets')).to.equal(2);
     const [first, second] = (await on.service.clients.find(client.id))?.secrets ?? [];

@@ -65,7 +65,7 @@ describeInBrowser('a user for whom a password is not enough', (visit) => {
     await touch(true);
     await page.goto(authorizationUrl(on.issuer, on.clients.otherConfidential).href);
     await signInOn(page, on.seeded.other);
-    await page.getByRole('heading', { name: 'A password is not enough for you' }).waitFor();
+    await page.getByRole('heading', { name: 'You need a stronger sign-in method' }).waitFor();
     await expectAccessible(page);
     await page.getByRole('link', { name: 'Add a passkey' }).click();
     await button(page, 'Create passkey').click();
