@@ -77,7 +77,7 @@ describe('the program `gatehouse` uses the environment of the systemd unit', () 
       const shown = `${unit({})}nosuchuser`;
       const { exitCode, errors } = await gatehouse(shown, ['accounts', 'list']);
       expect(exitCode).to.equal(1);
-      expect(errors).to.match(/^The user of the service, nosuchuser, does not exist .*\nCreate it: /);
+      expect(errors).to.match(/^The user of the service, nosuchuser, does not exist .*\nCreate the user with /);
     });
 
     it('`gatehouse` works in a directory that the user of the systemd unit may not enter, such as /root', async () => {
