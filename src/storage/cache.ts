@@ -1,6 +1,7 @@
 /** A cache of database reads, kept correct by the change feed. */
 import type { Clock } from '../base/clock.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
+import { createPackedTexts } from './packed-texts.ts';
 
 const DEFAULT_MAX_SIZE = 10_000;
 /**
@@ -8,8 +9,11 @@ const DEFAULT_MAX_SIZE = 10_000;
  * announces nothing.
  */
 const MAX_AGE_MS = 60_000;
-/** How many values remain objects in a cache that stores all other values as bytes. */
-const MAX_UNPACKED = 1_000;
+/**
+ * How many values a cache of texts also keeps as objects. If these were many, they would survive V8's young generation,
+ * and be garbage of the old one soon after.
+ */
+const MAX_OBJECTS = 32;
 /** If more names than this have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
 
@@ -42,15 +46,15 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly topics: readonly ChangeTopic[];
   /** A change of this topic removes every value that contains the changed name. */
   readonly within?: { readonly topic: ChangeTopic; readonly namesIn: (value: Value) => string[] };
-  /** Maximum total size. The least recently used values are removed first. */
+  /** Maximum total size. The values that were read longest ago are removed first, because they expire first. */
   readonly maxSize?: number;
   /** By default, each value has size 1. */
   readonly sizeOf?: (value: Value) => number;
   /** Maximum number of cached misses; by default 0. Set this only if `topics` announce new rows. */
   readonly maxMisses?: number;
   /**
-   * Stores all but the most recently used values as text, in bytes outside V8's heap. With 100,000 values of many small
-   * objects each, a garbage collection of V8 would stop the process for longer than a request takes.
+   * Stores the values as text outside V8's heap. With 100,000 values of many small objects each, a garbage collection
+   * of V8 would stop the process for longer than a request takes.
    */
   readonly asText?: { pack(value: NonNullable<Value>): string; unpack(text: string): NonNullable<Value> };
 }
@@ -61,9 +65,10 @@ interface Entry<Value extends Cacheable> {
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
-  /** The value as an object; undefined for a miss, during the load, and if only the bytes are stored. */
-  value?: NonNullable<Value> | undefined;
-  bytes?: Buffer;
+  /** The value as an object; undefined for a miss, during the load, and if only the text is stored. */
+  value: NonNullable<Value> | undefined;
+  /** Identifies the stored text of the value. */
+  text: number | undefined;
   /** The size of the value; 0 while it is loading. */
   size: number;
 }
@@ -75,11 +80,15 @@ interface Entry<Value extends Cacheable> {
  */
 export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>): Cache<Value> {
   const { changes, clock, topics, within, sizeOf = () => 1, asText } = parts;
-  const entries = createLruMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE);
+  const texts = createPackedTexts();
+  const entries = createSizedMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE, (entry) => {
+    if (entry.text !== undefined) texts.delete(entry.text);
+    entry.text = undefined;
+  });
   /** Separate from the values, so that look-ups of keys that do not exist cannot displace values. */
-  const misses = createLruMap<Value>(parts.maxMisses ?? 0);
-  /** The entries whose values are objects, in the order of their use. */
-  const unpacked = new Set<Entry<Value>>();
+  const misses = createSizedMap<Value>(parts.maxMisses ?? 0);
+  /** In a cache of texts, the entries whose values are also objects, in the order of their use. */
+  const objects = new Set<Entry<Value>>();
   /** `nameChangeCount` at the latest change of each name, so that a change need not look at each value. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
@@ -93,7 +102,8 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   function clear(): void {
     entries.clear();
     misses.clear();
-    unpacked.clear();
+    objects.clear();
+    texts.clear();
     nameChanges.clear();
   }
 
@@ -111,29 +121,28 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   });
 
   /** @returns undefined for a miss, and during the load */
-  const valueIn = ({ value, bytes }: Entry<Value>): NonNullable<Value> | undefined =>
-    value === undefined && asText && bytes ? asText.unpack(bytes.toString()) : value;
+  const valueIn = ({ value, text }: Entry<Value>): NonNullable<Value> | undefined =>
+    value === undefined && asText && text !== undefined ? asText.unpack(texts.read(text)) : value;
 
-  /** Makes the entry the most recently used one. */
-  function use(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
+  function use(entry: Entry<Value>, value: NonNullable<Value>): void {
     entry.value = value;
-    entries.set(key, entry);
     if (!asText) return;
-    unpacked.delete(entry);
-    unpacked.add(entry);
-    if (unpacked.size <= MAX_UNPACKED) return;
-    const [oldest] = unpacked;
-    if (oldest?.value === undefined) return;
-    oldest.bytes ??= bytesOf(asText.pack(oldest.value));
+    objects.delete(entry);
+    objects.add(entry);
+    if (objects.size <= MAX_OBJECTS) return;
+    const [oldest] = objects;
+    if (!oldest) return;
     oldest.value = undefined;
-    unpacked.delete(oldest);
+    objects.delete(oldest);
   }
 
   function keep(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
     entries.delete(key);
     entry.size = sizeOf(value);
     entry.promise = undefined;
-    use(key, entry, value);
+    if (!entries.set(key, entry)) return;
+    if (asText) entry.text = texts.add(asText.pack(value));
+    use(entry, value);
   }
 
   function isCurrent(entry: Entry<Value>, value: NonNullable<Value> | undefined): boolean {
@@ -162,7 +171,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       return (key, value) => {
         const cached = entries.get(key);
         if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached, valueIn(cached)))) return;
-        keep(key, { ...began, promise: undefined, size: 0 }, value);
+        keep(key, { ...began, promise: undefined, value: undefined, text: undefined, size: 0 }, value);
       };
     },
 
@@ -176,13 +185,14 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       if (cached && isCurrent(cached, value)) {
         if (cached.promise) return cached.promise;
         if (value !== undefined && (!isUsable || isUsable(value))) {
-          use(key, cached, value);
+          use(cached, value);
           return Promise.resolve(value);
         }
       }
       const changesSeen = nameChangeCount;
       const promise = load();
-      const started: Entry<Value> = { promise, startedAt: clock(), changesSeen, size: 0 };
+      const startedAt = clock();
+      const started: Entry<Value> = { promise, startedAt, changesSeen, value: undefined, text: undefined, size: 0 };
       remove(key);
       entries.set(key, started);
       promise.then(
@@ -202,23 +212,19 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   };
 }
 
-/** Copies without `Buffer.from`, whose shared blocks stay in memory as long as any buffer in them. */
-function bytesOf(text: string): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
-  bytes.write(text);
-  return bytes;
-}
-
 const firstWord = (change: string): string => change.split(' ', 1)[0] ?? '';
 
-/** A map of limited total size that evicts the least recently set entries. */
-function createLruMap<Value extends Cacheable>(maxSize: number) {
+/** A map of limited total size that removes the oldest entries first. @param removed is called with each entry removed */
+function createSizedMap<Value extends Cacheable>(maxSize: number, removed: (entry: Entry<Value>) => void = () => {}) {
   const entries = new Map<string, Entry<Value>>();
   let size = 0;
 
   function remove(key: string): void {
-    size -= entries.get(key)?.size ?? 0;
+    const entry = entries.get(key);
+    if (!entry) return;
+    size -= entry.size;
     entries.delete(key);
+    removed(entry);
   }
 
   return {
@@ -228,19 +234,19 @@ function createLruMap<Value extends Cacheable>(maxSize: number) {
       entries.clear();
       size = 0;
     },
-    /** Also marks an existing entry as the most recently used. */
-    set(key: string, entry: Entry<Value>): void {
+    /** Returns false if the entry is too large: it must not displace all other entries. */
+    set(key: string, entry: Entry<Value>): boolean {
       remove(key);
-      // A value that does not fit must not displace all other values.
-      if (entry.size > maxSize) return;
+      if (entry.size > maxSize) return false;
       entries.set(key, entry);
       size += entry.size;
       // Start no iteration without need: it visits the places of all entries deleted since the map was last enlarged.
-      if (size <= maxSize) return;
+      if (size <= maxSize) return true;
       for (const oldest of entries.keys()) {
         if (size <= maxSize) break;
         remove(oldest);
       }
+      return true;
     },
   };
 }

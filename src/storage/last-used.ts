@@ -19,9 +19,9 @@ interface UsedId {
   /** The time of the latest use. */
   at: number;
   /** The time of the latest use that has been stored. */
-  writtenUse?: number;
+  writtenUse: number | undefined;
   /** When `writtenUse` was written. */
-  writtenAt?: number;
+  writtenAt: number | undefined;
 }
 
 /** Minimum time between two writes for the same id. */
@@ -132,7 +132,7 @@ function createUses({
         return;
       }
       if (usedIds.size - written.size >= MAX_WAITING) return;
-      const used = { id, at: clock() };
+      const used = { id, at: clock(), writtenUse: undefined, writtenAt: undefined };
       usedIds.set(id, used);
       writer.add(used);
     },

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { type Cache, type CacheOptions, createCache } from '../../src/storage/cache.ts';
 import type { ChangeFeed, ChangeTopic } from '../../src/storage/change-feed.ts';
 
@@ -68,31 +69,32 @@ describe('cache of people, clients and keys', () => {
     expect(await get('key', 'later')).to.equal('a minute later');
   });
 
-  it('all but the 1,000 most recently used values are stored as bytes, and are otherwise handled like the others', async () => {
-    let unpackedValues = 0;
-    const unpack = (text: string): string => {
-      unpackedValues += 1;
-      return text;
-    };
-    cache = newCache({ asText: { pack: (value) => value, unpack } });
-    const keys = Array.from({ length: 1_100 }, (_, number) => `key-${number}`);
-    for (const key of keys) await get(key, `org_${key} org_all`);
-    expect(unpackedValues).to.equal(0);
-    for (const key of keys.slice(100)) expect(await get(key, 'later')).to.equal(`org_${key} org_all`);
-    expect(unpackedValues).to.equal(0);
-    for (const key of keys.slice(0, 100)) expect(await get(key, 'later')).to.equal(`org_${key} org_all`);
-    expect(unpackedValues).to.equal(100);
-    announce('access', 'key-101');
-    announce('organizations', 'org_key-102');
-    for (const key of keys.slice(100, 104)) {
-      const changed = ['key-101', 'key-102'].includes(key);
-      expect(await get(key, 'later'), key).to.equal(changed ? 'later' : `org_${key} org_all`);
+  it('a cache of texts answers like a cache of objects, for texts of all lengths and sequences of changes', async () => {
+    const asText = { pack: (value: string) => value, unpack: (text: string) => text };
+    const step = fc.record({ place: fc.nat(60), length: fc.nat(15_000), change: fc.nat(20) });
+    const steps = fc.array(step, { minLength: 200, maxLength: 400 });
+    const walk = fc.asyncProperty(steps, async (taken) => {
+      const caches = [newCache({ asText, maxSize: 50 }), newCache({ maxSize: 50 })];
+      for (const [index, { place, length, change }] of taken.entries()) {
+        if (change === 0) announce('access', `key-${place}`);
+        if (change === 1) announce('organizations', `org_${length % 9}`);
+        if (index === 150) announce('everything');
+        const load = async () => `org_${length % 9} ${index}${'ü€'.repeat(length)}`;
+        const [text, object] = await Promise.all(caches.map((each) => each.get(`key-${place}`, load)));
+        expect(text).to.equal(object);
+      }
+    });
+    await fc.assert(walk, { numRuns: 10, endOnFailure: true });
+  });
+
+  it('a cache of texts uses the memory of removed texts again', async () => {
+    cache = newCache({ asText: { pack: (value) => value, unpack: (text) => text } });
+    const { arrayBuffers } = process.memoryUsage();
+    for (let index = 0; index < 200_000; index += 1) {
+      await get('key', 'a'.repeat(2_000));
+      announce('access', 'key');
     }
-    announce('organizations', 'org_all');
-    for (const key of keys)
-      expect(await get(key, 'after all'), key).to.equal(key === 'key-101' || key === 'key-102' ? 'later' : 'after all');
-    announce('everything');
-    expect(await get('key-5', 'new')).to.equal('new');
+    expect(process.memoryUsage().arrayBuffers - arrayBuffers).to.be.below(200_000_000);
   });
 
   it('only changes of its topics, or of "everything", remove values from a cache', async () => {
@@ -164,12 +166,12 @@ describe('cache of people, clients and keys', () => {
     expect(await cache.get('key', async () => 'third', isSecond)).to.equal('second');
   });
 
-  it('a full cache evicts the least recently used values', async () => {
+  it('a full cache evicts the values that were read longest ago', async () => {
     cache = newCache({ maxSize: 4, sizeOf: (value) => Number(value?.length) });
     for (const key of ['a', 'b', 'c', 'd']) await get(key, key);
     await get('a', '');
     await get('e', 'e');
-    expect(await get('b', 'B'), 'least recently used').to.equal('B');
+    expect(await get('a', 'A'), 'read longest ago, although used since').to.equal('A');
     await get('large', '123');
     expect(await get('e', 'E'), 'a larger value evicts several').to.equal('E');
     await get('larger than all', '12345');
