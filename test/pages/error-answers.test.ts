@@ -191,7 +191,7 @@ describeOn([postgresServer], 'the error reference', () => {
     const [heading, shown] = await authorize({});
     const [error, answer] = await authorize({ prompt: 'none' });
     expect(heading).to.equal(t('errors.owner_suspended-heading'));
-    sent.push(`/oauth/authorize ${error} ${shown}, or ${answer} with prompt=none`);
+    sent.push(`/oauth/authorize ${error} ${shown}, or a ${answer} if the request has prompt=none`);
     expect(sent.sort()).to.deep.equal(documented((at) => at === '/oauth/authorize'));
   });
 
