@@ -150,7 +150,7 @@ export function createSignInMethods({
     /** Removes the existing, removable methods among `ids` in the caller's transaction. Returns the removed methods. */
     removeWith,
 
-    /** Removes a sign-in method, and ends every session. @returns undefined for an unknown id @throws SessionEnded */
+    /** Also ends every session. @returns `last` as `end` does; undefined for an unknown id @throws SessionEnded */
     async remove(
       accountId: string,
       id: string,

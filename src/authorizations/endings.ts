@@ -76,7 +76,7 @@ export function createEndings(parts: {
 }) {
   const { store, revocations, changes = silentChangeFeed } = parts;
   return {
-    /** True if `endUnknown` adds a row for each machine token, because tokens are not in the database. */
+    /** True if `endUnknown` adds a row for a machine token. If tokens are in the database, it deletes a row. */
     recordsUnknown: !store.isInDatabase,
 
     /**

@@ -51,6 +51,7 @@ function valuesIn(entries: readonly unknown[]) {
   return { found, malformed };
 }
 
+/** Removes invisible characters and values of this service, because the place is stored, shown and mailed. */
 function shownPlace(place: string): string {
   const visible = place.replace(/[\s\p{Z}]+/gu, ' ').replace(/\p{C}/gu, '');
   return cut(withoutSecrets(visible).trim(), MAX_PLACE_LENGTH);

@@ -82,7 +82,7 @@ function createReach(parts: {
   /**
    * Returns what a credential can access within its limit; undefined if its limit excludes the organization.
    *
-   * @param ofAdmins all warehouses of the organization; an owner or admin can access all of them
+   * @param ofAdmins all warehouses, which owners and admins can access; if absent, `held` has the warehouses
    */
   function warehousesWithin({ role, held, limit }: CredentialRow, ofAdmins?: readonly Warehouse[]) {
     const stored = (held ?? [])

@@ -92,7 +92,7 @@ export function createTokenFormats(keys: readonly [string, ...string[]]) {
     refreshToken: (source: ValueSource, rotation: number): string =>
       make('refresh_token', source, rotation.toString(36)),
 
-    /** Adds 24 random bits, so that tokens of the same second usually differ. @param times epoch seconds */
+    /** Random bits make tokens of the same second differ; equal tokens do no harm. @param times epoch seconds */
     accessToken(
       source: ValueSource,
       rotation: number,

@@ -260,6 +260,7 @@ function interruption(error: unknown, broken: { id: string; kept: number }): Imp
     const [first] = error.problems;
     return because(`${meanwhile} (line ${first?.line}: ${first?.message})`);
   }
+  // A constraint is violated if the data changed after the comparison, for example if an address was taken.
   return constraintOf(error) !== undefined || isOvertaken(error) ? because(meanwhile) : undefined;
 }
 

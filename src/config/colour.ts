@@ -41,6 +41,7 @@ export function nearestReadable(colour: string, theme: Theme): string {
     const shaded = channels.map((one) => Math.round(one + ((end - one) * step) / 255));
     return `#${Buffer.from(shaded).toString('hex')}`;
   };
+  // Use a binary search to save CPU time, because any caller can request the stylesheet in any colour.
   let [first, last] = [0, 255];
   while (first < last) {
     const middle = (first + last) >> 1;

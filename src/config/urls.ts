@@ -57,6 +57,7 @@ const userinfo = String.raw`(?:[^\s/?#@:]*:[^\s/?#@]+@)?`;
 const redisForms = [
   // One Redis server; a path is the number of a database on this server.
   new RegExp(String.raw`^rediss?://${userinfo}${host}(?:/\d{0,3})?$`),
+  // Some Sentinels; the path is the name of the master that the Sentinels watch.
   new RegExp(String.raw`^rediss?\+sentinel://${userinfo}${host}(?:,${host})*/[\w.-]+$`),
   // Some nodes of a cluster. The client asks these nodes for the other nodes.
   new RegExp(String.raw`^rediss?\+cluster://${userinfo}${host}(?:,${host})*/?$`),

@@ -147,6 +147,7 @@ async function challengeRefused(ctx: Context, next: NextStep): Promise<Answer> {
   }
 }
 
+/** Refuses requests that are meant for `POST /oauth/revoke`. Runs before anything is revoked. */
 function refuseTokenParameter(ctx: Context, next: NextStep): Promise<Answer> {
   if (!formOf(ctx).has('token') && ctx.query.token === undefined) return next();
   throw new OAuthError(

@@ -14,6 +14,8 @@ const MAX_AGE_MS = 60_000;
  * and be garbage of the old one soon after.
  */
 const MAX_OBJECTS = 32;
+/** A full cache removes a hundredth of its values at once. */
+const EVICTED_AT_ONCE = 100;
 /** If more names than this have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
 
@@ -46,7 +48,7 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly topics: readonly ChangeTopic[];
   /** A change of this topic removes every value that contains the changed name. */
   readonly within?: { readonly topic: ChangeTopic; readonly namesIn: (value: Value) => string[] };
-  /** Maximum total size. The values that were read longest ago are removed first, because they expire first. */
+  /** Maximum total size. The values that were loaded longest ago are removed first, because they expire first. */
   readonly maxSize?: number;
   /** By default, each value has size 1. */
   readonly sizeOf?: (value: Value) => number;
@@ -140,16 +142,17 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     entries.delete(key);
     entry.size = sizeOf(value);
     entry.promise = undefined;
-    if (!entries.set(key, entry)) return;
     if (asText) entry.text = texts.add(asText.pack(value));
+    entries.set(key, entry);
     use(entry, value);
   }
 
-  function isCurrent(entry: Entry<Value>, value: NonNullable<Value> | undefined): boolean {
+  function isCurrent(entry: Entry<Value>): boolean {
     const age = clock() - entry.startedAt;
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
+    const value = valueIn(entry);
     // The entry is loading, or it is a miss, whose data may have been read before the latest change.
     if (value === undefined) return false;
     const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
@@ -170,7 +173,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       const began = { startedAt: clock(), changesSeen: nameChangeCount };
       return (key, value) => {
         const cached = entries.get(key);
-        if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached, valueIn(cached)))) return;
+        if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached))) return;
         keep(key, { ...began, promise: undefined, value: undefined, text: undefined, size: 0 }, value);
       };
     },
@@ -181,9 +184,9 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
         return load();
       }
       const cached = entries.get(key) ?? misses.get(key);
-      const value = cached && valueIn(cached);
-      if (cached && isCurrent(cached, value)) {
+      if (cached && isCurrent(cached)) {
         if (cached.promise) return cached.promise;
+        const value = valueIn(cached);
         if (value !== undefined && (!isUsable || isUsable(value))) {
           use(cached, value);
           return Promise.resolve(value);
@@ -217,6 +220,7 @@ const firstWord = (change: string): string => change.split(' ', 1)[0] ?? '';
 /** A map of limited total size that removes the oldest entries first. @param removed is called with each entry removed */
 function createSizedMap<Value extends Cacheable>(maxSize: number, removed: (entry: Entry<Value>) => void = () => {}) {
   const entries = new Map<string, Entry<Value>>();
+  const spare = Math.floor(maxSize / EVICTED_AT_ONCE);
   let size = 0;
 
   function remove(key: string): void {
@@ -234,19 +238,21 @@ function createSizedMap<Value extends Cacheable>(maxSize: number, removed: (entr
       entries.clear();
       size = 0;
     },
-    /** Returns false if the entry is too large: it must not displace all other entries. */
-    set(key: string, entry: Entry<Value>): boolean {
+    set(key: string, entry: Entry<Value>): void {
       remove(key);
-      if (entry.size > maxSize) return false;
+      // A value that does not fit must not displace all other values.
+      if (entry.size > maxSize) {
+        removed(entry);
+        return;
+      }
       entries.set(key, entry);
       size += entry.size;
-      // Start no iteration without need: it visits the places of all entries deleted since the map was last enlarged.
-      if (size <= maxSize) return true;
+      if (size <= maxSize) return;
+      // Remove many at once: an iteration begins with the places of all entries deleted since the map was enlarged.
       for (const oldest of entries.keys()) {
-        if (size <= maxSize) break;
+        if (size <= maxSize - spare || oldest === key) break;
         remove(oldest);
       }
-      return true;
     },
   };
 }

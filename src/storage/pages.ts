@@ -40,7 +40,7 @@ interface ListQuery {
    * condition.
    */
   readonly filters?: readonly (readonly [condition: string, value: unknown])[];
-  /** SQL that is true for the item with the given id. Required if the rows of the list have no column `id`. */
+  /** SQL that is true for the item with the given id. Set this if no index has the column `id` of the rows. */
   readonly hasId?: (parameter: string) => string;
 }
 

@@ -79,6 +79,7 @@ const ROTATE = `
     AND (a.rotation < 0 OR a.usable_until > now) AND (${isCurrent} OR ${isRetry})
   RETURNING ${ISSUED}`;
 
+// True for a replay: the token is older than the predecessor, or the predecessor can no longer be retried.
 const ROTATED_BEFORE = `a.client_generation = $6::integer AND a.rotation > $4::integer AND NOT (${isRetry})
   AND (a.ends_at IS NULL OR a.ends_at > now)`;
 

@@ -87,6 +87,13 @@ describe('cache of people, clients and keys', () => {
     await fc.assert(walk, { numRuns: 10, endOnFailure: true });
   });
 
+  it('a cache of texts returns texts of each length up to a few blocks', async () => {
+    cache = newCache({ asText: { pack: (value) => value, unpack: (text) => text } });
+    const texts = Array.from({ length: 1_100 }, (_, length) => 'a'.repeat(length));
+    for (const text of texts) await get(`key-${text.length}`, text);
+    for (const text of texts) expect(await get(`key-${text.length}`, 'later')).to.equal(text);
+  });
+
   it('a cache of texts uses the memory of removed texts again', async () => {
     cache = newCache({ asText: { pack: (value) => value, unpack: (text) => text } });
     const { arrayBuffers } = process.memoryUsage();
@@ -166,17 +173,19 @@ describe('cache of people, clients and keys', () => {
     expect(await cache.get('key', async () => 'third', isSecond)).to.equal('second');
   });
 
-  it('a full cache evicts the values that were read longest ago', async () => {
-    cache = newCache({ maxSize: 4, sizeOf: (value) => Number(value?.length) });
+  it('a full cache evicts the values that were loaded longest ago', async () => {
+    cache = newCache({ maxSize: 400, sizeOf: (value) => 100 * Number(value?.length) });
     for (const key of ['a', 'b', 'c', 'd']) await get(key, key);
     await get('a', '');
     await get('e', 'e');
-    expect(await get('a', 'A'), 'read longest ago, although used since').to.equal('A');
+    expect(await get('a', 'A'), 'loaded longest ago, although used since').to.equal('A');
     await get('large', '123');
     expect(await get('e', 'E'), 'a larger value evicts several').to.equal('E');
     await get('larger than all', '12345');
     expect(await get('e', '')).to.equal('E');
     expect(await get('large', '')).to.equal('123');
+    await get('as large as all', '1234');
+    expect(await get('as large as all', '')).to.equal('1234');
   });
 
   it('a limited number of absent keys is cached, each until a change of the key is announced', async () => {

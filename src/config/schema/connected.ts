@@ -55,8 +55,8 @@ export const storage = section('Where state is stored.', {
   }),
   remembered_people: fixed(wholeNumber(1_000, 10_000_000).default(100_000), {
     about:
-      'How many people, and as many API keys, each process caches; those that it read longest ago are evicted first. ' +
-      'Each entry takes 1 to 3 kB; an entry with more than ten places counts as several.',
+      'How many people, and as many API keys, each process caches; those that it loaded longest ago are evicted first. ' +
+      'Each entry takes 1 to 3 kB; an entry with ten or more places counts as several.',
   }),
   redis_url: fixed(
     text(

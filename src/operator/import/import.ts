@@ -63,6 +63,7 @@ export function addImportCommand(program: Command, operator: Operator): void {
       const plan = { passes, prune, asOf: options.asOf ?? writtenAt };
       const showing = (what: string) => (lines: number) => progress.show(`${what}, lines`, lines, total);
       if (!isDryRun) {
+        // Warn on standard error, because with `--json` standard output has only one JSON value.
         await started.takeTurn(() => operator.warn('Waiting for another import, which is running.'));
       }
       const { report, ...sets } = await importer.compare(started, plan, {

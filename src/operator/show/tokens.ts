@@ -178,7 +178,7 @@ function replacedState(
 ): Answer {
   const at = new Date(record.rotatedAt).toISOString();
   const retryUntil = new Date(record.rotatedAt + retryWindowSeconds * 1000);
-  // After a client's renewal, treat all older tokens as the predecessor: the client's workers may have different ones.
+  // Until the second refresh after a client's renewal, all older tokens count as the predecessor: workers differ.
   const isPredecessor = rotation === record.rotation - 1 || record.rotation === record.sinceRotation;
   if (isPredecessor && retryWindowSeconds > 0) {
     const isInWindow = !isPast(retryUntil.getTime() / 1000);

@@ -66,6 +66,7 @@ function connectionOf(client: OwnedClient, { issuer, api }: Served) {
   return {
     endpoints: endpointsOf(issuer),
     api: api && { url: api.graphqlUrl, query: api.exampleQuery },
+    // Show this address even if no example program can listen at it, because the browser is redirected to it.
     localAddress: local === undefined ? undefined : new URL(local).host,
     environment: environmentFile(client, { issuer, api }),
     /** Empty for a client without a secret or without a redirect flow. */

@@ -31,6 +31,7 @@ export function refreshSession(
   ];
 }
 
+/** A client that sends a JSON body wanted the token endpoint. */
 function refuseOtherBodies(ctx: Context, next: NextStep): Promise<Answer> {
   if (ctx.is('json')) throw notOAuth();
   return next();

@@ -15,10 +15,10 @@ const REPLACE = `
 `;
 
 /**
- * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>! <approved at>!<client
- * generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means never. A later version may add values
- * before the colon, each with a `!` in front of it. These values are kept in `more`. ARGV[1] is the clock shift, the
- * milliseconds to add to the clock of Redis: 0 except in tests.
+ * An authorization is `<rotation>!<attempt>!<rotated at>!<confirmed>!<usable until>!<ends at>!
+ * <approved at>!<client generation>!<since rotation>:<JSON of the facts>`; an `<ends at>` of 0 means never. A later
+ * version may add values before the colon, each with a `!` in front of it; they are kept in `more`. ARGV[1] is the
+ * clock shift, the milliseconds to add to the clock of Redis: 0 except in tests.
  */
 const AUTHORIZATION = `
   local time = redis.call('TIME')
