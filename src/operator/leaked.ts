@@ -15,7 +15,7 @@ import type { Registries } from './registries.ts';
 export function addLeakedCommand(program: Command, operator: Operator): void {
   program
     .command('leaked')
-    .description('end values that were found in public, and mail the people concerned')
+    .description('revoke values that were found in public, and mail the people concerned')
     .argument('<values>', 'a file, - for standard input, or one value')
     .addHelpText(
       'after',
@@ -60,7 +60,7 @@ async function endLeaked(registries: Registries, text: string): Promise<Report> 
   });
   return {
     value: { found: found.length, ended: leaks },
-    text: [`Found ${found.length} values; ${leaks.length} of them were valid and are ended.`].concat(lines).join('\n'),
+    text: [`Found ${found.length} values; revoked the ${leaks.length} that were still valid.`].concat(lines).join('\n'),
   };
 }
 

@@ -142,7 +142,7 @@ async function ask(
   };
   try {
     // With port 0, Node would send the request, with the credential, to port 80.
-    if (new URL(url).port === '0') throw new Error('The URL has port 0, because the service chose a free port itself.');
+    if (new URL(url).port === '0') throw new Error('The URL has port 0, so the port of the service is unknown.');
     const answer = await fetchAnswer(url, { method, headers }, LIMITS);
     return answer.status === 401 && others.length > 0 ? await ask(url, method, by, others) : answer;
   } catch (cause) {

@@ -52,7 +52,7 @@ describe('`operator leaked` revokes all values that it finds in a text', () => {
       'In an alert ',
     ]);
     const again = await run()('leaked -', text);
-    expect(again.output).to.include('Found 2 values; 0 of them were valid');
+    expect(again.output).to.include('Found 2 values; revoked the 0 that were still valid');
     expect(`${again.output}${again.errors}`).not.to.include(value);
   });
 

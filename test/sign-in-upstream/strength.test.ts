@@ -53,7 +53,7 @@ describe('an owner whose provider must prove a second factor', () => {
       // The authorization shows a page, because a redirect to the provider would loop endlessly.
       const there = await person.follow(asked);
       expect(there.url.pathname).to.match(/^\/interaction\//);
-      expect(there.html).to.include('Your last sign-in did not prove enough: sign in with Warehouse platform');
+      expect(there.html).to.include('Your last sign-in was not secure enough: sign in with Warehouse platform');
     });
   }
 
@@ -75,7 +75,7 @@ describe('an owner whose provider must prove a second factor', () => {
       expect(page.url.pathname).to.equal(STRONG_SIGN_IN);
       const url = authorizationUrl(on.service.issuer, on.seeded.clients.confidential);
       const asked = await person.travel(await person.get(url));
-      expect(asked.html).to.include('Your last sign-in did not prove enough');
+      expect(asked.html).to.include('Your last sign-in was not secure enough');
       on.upstream.lie = { claims: (said) => ({ ...said, amr: ['otp'] }) };
       const consent = await person.travel(await person.submit(asked, { sign_in_with: 'platform' }));
       expect(consent.html).to.include(owner.email).and.include('value="approve"');

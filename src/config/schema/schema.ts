@@ -84,7 +84,7 @@ const tokens = section('Lifetimes of codes and tokens.', {
   }),
   refresh_token: reloadable(duration('1s', '3650d').prefault('30d'), {
     reach: NEW_ONES,
-    about: 'Lifetime of a refresh token, counted from its own issue.',
+    about: 'Lifetime of each refresh token, from the moment it is issued.',
     note:
       'Each refresh issues a new refresh token. Ends of authorizations are recorded for as long as the longest ' +
       'lifetime that any node has ever run with.',
