@@ -145,13 +145,13 @@ describe('the source files follow the rules of the architecture', () => {
     expect(trespasses).to.deep.equal([]);
   });
 
-  it('a part of src that all others may import imports no other part', () => {
+  it('the shared parts of src import only shared parts', () => {
     const shared = sources.filter(({ part }) => FOR_ALL.includes(part));
     const others = shared.flatMap(importsOf).filter(({ part }) => part !== undefined && !FOR_ALL.includes(part));
     expect(others).to.deep.equal([]);
   });
 
-  it('the package for APIs imports no other file of this repository, and the sandbox only the package', () => {
+  it('the package for APIs imports only its own files, and the sandbox only its own and those of the package', () => {
     const trespasses = Object.entries(PROGRAMS).flatMap(([folder, others], index) =>
       (sourcesOfPrograms[index] ?? []).flatMap((source) => {
         const files = importsOf(source).map(({ specifier }) => target(source, specifier));

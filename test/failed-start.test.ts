@@ -276,7 +276,7 @@ describe('a start waits at most a minute for an unavailable store', () => {
     expect(reports[11]).to.match(/^5 the database does not answer/);
   });
 
-  it('a start does not wait after a wrong password or an internal error', async () => {
+  it('the start of the service is not retried after a wrong password or an internal error', async () => {
     const password = Object.assign(new Error('password'), { code: '28P01' });
     for (const error of [new StorageUnavailable('postgresql', password), new Error('fault')]) {
       expect(await waiting(error)).to.deep.equal({ refused: error, tries: 1, reports: [] });

@@ -388,7 +388,7 @@ describeOn([postgresServer, redisServer], 'frozen formats', () => {
     expect(typed, KEEP).to.deep.include(['name', 'Typed']);
   });
 
-  it('the format of JSON in tables does not change', async () => {
+  it('JSON values in database tables keep their format', async () => {
     const valuesIn = async (table: string, column: string) => {
       const rows = await on.service.database.query<{ json: object }>(`SELECT ${column} AS json FROM ${table}`);
       return rows.map(({ json }) => json);

@@ -30,7 +30,7 @@ describe('names reserved for the service', () => {
     }
   });
 
-  it('a short name of the issuer is reserved only as a separate word', () => {
+  it('a short name in the issuer URL is reserved as a separate word, but not within another word', () => {
     const reserved = reservedWords('https://login.abb.example');
     expect(holdsReserved('ABB tools', reserved)).to.equal(true);
     expect(holdsReserved('Rabbit', reserved)).to.equal(false);
@@ -113,7 +113,7 @@ describe('the name of a verified client is reserved, even with added generic wor
     }
   });
 
-  it('a name with a specific word of its own is allowed, and a short or generic verified name blocks no name', () => {
+  it('a name with a distinct word is allowed; a verified client with a short or generic name blocks no name', () => {
     for (const [verified, ...names] of [
       ['Xero', 'Xerox App', 'Xero Storm', 'Storm for Xero', 'My App', 'Unofficial Xero'],
       ['Go', 'Togo App'],

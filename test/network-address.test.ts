@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createNetworkCheck, networkOf } from '../src/base/network-address.ts';
 
-describe('the key under which attempts from an address are counted', () => {
+describe('attempts are counted under a key derived from the IP address', () => {
   const cases: readonly [why: string, address: string, counted: string][] = [
     ['the IPv4 address', '203.0.113.7', '203.0.113.7'],
     ['IPv4 in IPv6, as Node reports it', '::ffff:203.0.113.7', '203.0.113.7'],
@@ -28,7 +28,7 @@ describe('the check whether an address is in a network', () => {
   const inside = ['10.1.255.255', '::ffff:10.1.2.3', '192.0.2.7', '2001:db8:1::1', '2001:db8::%eth0'];
   const outside = ['10.2.0.0', '192.0.2.8', '::ffff:10.2.0.1', '2001:db9::', '::1', 'unknown', ''];
 
-  it('an IP address matches a network that contains it, also if it is an IPv4 address in IPv6 notation', () => {
+  it('exactly the IP addresses in a network match it, including IPv4 addresses in IPv6 notation', () => {
     expect(inside.filter(isIn)).to.deep.equal(inside);
     expect(outside.filter(isIn)).to.deep.equal([]);
   });

@@ -47,7 +47,7 @@ const hostile: RequestListener = ({ headers, url = '' }, response) => {
 const outcomeOf = (ask: Promise<string>): Promise<string> =>
   ask.catch((error: Error) => `${error.name} ${error.message} ${error.cause}`);
 
-describe('a request to another server', () => {
+describe('a request to another server withstands hostile and broken answers', () => {
   let url: URL;
   before(async () => {
     const { port, close } = await listen(hostile, { host: '127.0.0.1', port: 0 });

@@ -30,7 +30,7 @@ async function logOf(program: string): Promise<Ended> {
 const numbers = ({ lines }: Ended) => lines.filter(({ msg }) => msg === 'line').map(({ n }) => n);
 const all = Array.from({ length: MANY }, (_, n) => n);
 
-describe('the log of a process', () => {
+describe('a process completes its log before a crash, and counts the lines that it must drop', () => {
   it('the log is complete after an uncaught exception, and ends with the exception', async () => {
     const run = await logOf('many(); setImmediate(() => { throw new Error("unheard of"); });');
     expect(run.exitCode).to.equal(1);

@@ -86,7 +86,7 @@ describe('every language has exactly the texts that the pages use', () => {
     expect(textsFor(undefined).language).to.equal('en');
   });
 
-  it('a message can contain messages and times, and all of them are in the same language', () => {
+  it('messages and times within a message are in the language of this message', () => {
     const first = message('sign-in.the-passkey', { name: 'Laptop' });
     const whole = message('sign-in.or-method', { first, second: 'ID' });
     expect(inEnglish(whole)).to.equal(`${inEnglish(first)} or ID`);

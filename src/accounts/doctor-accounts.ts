@@ -25,7 +25,7 @@ export function createDoctorAccounts(parts: {
       };
     },
 
-    /** Returns accounts older than an hour. A younger account may belong to a doctor that still runs. */
+    /** Returns accounts older than an hour. A running `doctor` command may use a younger account. */
     async leftOver(): Promise<Account[]> {
       const rows = await database.query<AccountRow>(
         `${SELECT_ACCOUNTS} WHERE email LIKE $1 AND created_at < $2 ORDER BY created_at`,

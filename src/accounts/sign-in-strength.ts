@@ -66,7 +66,7 @@ const asksForProof = ({ strongAcr, strongAmr }: UpstreamStrength): boolean =>
 /** True if any sign-in at this provider can satisfy `sign_in.require`. */
 export const canBeStrong = (provider: UpstreamStrength): boolean => provider.isStrong || asksForProof(provider);
 
-/** Decides by the current settings, even for sessions that began under earlier settings. */
+/** Applies the current settings, even to sessions that began under earlier settings. */
 export function isStrongSignIn(proof: UpstreamProof, providers: readonly UpstreamStrength[]): boolean {
   const provider = providers.find(({ issuer }) => issuer === proof.issuer);
   if (!provider) return false;

@@ -59,9 +59,9 @@ const ACTIVE_SESSION = `JOIN browser_sessions s ON s.uid = given.page_session AN
   AND given.page_ended_through = given.ended_through`;
 
 /**
- * SQL that stores an approval. A connection's end raises its generation; an approval never lowers it. The statement
- * locks the account's row for two reasons. A session of the account can end only before this statement, which sees the
- * end, or after it. A new membership waits for the lock by its foreign key, then finds the connection.
+ * SQL that stores an approval. An approval never lowers a connection's generation, which its end raises. The statement
+ * locks the account's row. So a session of the account ends either before this statement, which sees the end, or after
+ * it. A new membership, whose foreign key waits for the lock, then finds the connection.
  */
 const insertAt = (now: string, isOfPage: boolean): string => `
   WITH given AS (

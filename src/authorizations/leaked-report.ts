@@ -23,7 +23,7 @@ export function readLeakReport(json: string) {
   return valuesIn(entries);
 }
 
-/** Returns each value in a text once, with the place where it was found if the text is a report. */
+/** Returns the values in a text. A value from an entry of a report has the place where it was found. */
 export function findValues(text: string): readonly FoundValue[] {
   const list = parsed(text);
   const reported = Array.isArray(list) ? valuesIn(list).found : [];

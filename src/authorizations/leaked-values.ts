@@ -23,7 +23,7 @@ export interface Leak extends Pick<FoundValue, 'kind' | 'foundAt'> {
   readonly clientId?: string;
   /** The name of the client or the API key, followed by the last four characters of a secret or key. */
   readonly name: string;
-  /** The time from which a client secret is refused, after its grace period. Absent for all other values. */
+  /** The time from which a client secret is refused, after its grace period. Absent for other kinds of values. */
   readonly refusedFrom?: Date | undefined;
 }
 
@@ -59,7 +59,7 @@ export function createLeakedValues(parts: {
     if (until <= epochSeconds(clock)) return;
     const { accountId, clientId, generation } = record;
     const client = await clients.find(clientId);
-    // Do not end the authorization: a value from before the renewal gives no access without the client's new secret.
+    // Do not end the authorization: a value older than the client's renewal gives no access without the new secret.
     if (client && isFromBeforeRenewal({ value, authorization: record }, client)) return;
     const present = await connections.generationOf(accountId, clientId, generation);
     if (generation !== present) return;

@@ -54,7 +54,7 @@ export function createOrganizationEndings(parts: {
   const inTurn = async ({ organization, admin }: Acting, work: () => Promise<boolean>): Promise<boolean> =>
     isOrganizationId(organization.id) && (await database.inTurn(admin?.account.id, work));
 
-  /** Locks the memberships of these users and of the acting user, who must be an owner or admin, before the work. */
+  /** Calls `work` with the locked memberships of `accountIds` and the acting user, who must be an owner or admin. */
   async function change(
     tx: Queries,
     { organization, admin }: Acting,
@@ -196,7 +196,7 @@ export function createOrganizationEndings(parts: {
 
     /**
      * Approves the client. If the client is blocked, it stays blocked, because a block has priority over an approval.
-     * The log records an approval as the end of a block, with the detail `decision`.
+     * The log uses the action of `unblock`, with the detail `decision`.
      *
      * @throws Refusal `client_changed`
      */

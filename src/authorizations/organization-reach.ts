@@ -27,7 +27,7 @@ export type Reach = ReturnType<OrganizationReach['of']>;
 /** How many members or machine clients one statement reads. */
 const MEMBERS_AT_ONCE = 1_000;
 const CLIENTS_AT_ONCE = 100;
-/** Maximum number of a client's connections from which user names, rights and the time of the last use are read. */
+/** How many connections of a client are read with their user's name, rights and time of the last use. */
 export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
 /** How many pages may read at once in this process. Each page uses one database connection of the pool. */

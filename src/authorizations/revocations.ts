@@ -120,8 +120,8 @@ export function createRevocations(parts: { readonly database: Database; readonly
     },
 
     /**
-     * Makes all nodes store later revocations at least while refresh tokens with this lifetime are valid. Must run
-     * before the node issues such tokens, and at each reload: a restored database may contain a shorter lifetime.
+     * Makes all nodes store each new revocation for at least this lifetime of refresh tokens. Must run before the node
+     * issues such tokens, and at each reload: a restored database may contain a shorter lifetime.
      *
      * @throws StorageUnavailable unless this process has already stored this or a longer lifetime
      */
@@ -141,7 +141,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       return (await database.query(text, [clientId, keyOf(machineToken)])).length > 0;
     },
 
-    /** Returns undefined unless this authorization itself was revoked, not its whole connection. */
+    /** Returns this authorization's revocation; undefined if only its connection was revoked. */
     async find(id: string): Promise<RecordedEnd | undefined> {
       const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
       return end;

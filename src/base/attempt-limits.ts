@@ -1,15 +1,15 @@
 /**
  * Limits how often passwords and secrets can be guessed.
  *
- * Every limit refuses only requests that have proved nothing, because an attacker can use up a shared limit, from one
- * address or from a thousand.
+ * Attackers can use up a shared limit, even from a thousand addresses, so no limit refuses a request that has proved
+ * who sends it.
  *
  * - Client secrets, tokens and codes have at least 256 random bits and are compared by one hash, so they are always
- *   checked. Beyond a limit, a wrong value is refused with 429 instead of 401. A correct value is always accepted, and
- *   is not counted.
+ * checked. Beyond a limit, a wrong value is refused with 429 instead of 401. A correct value is always accepted, and is
+ * not counted.
  * - Passwords can be guessed, so beyond a limit they are not checked. A browser in which the account has signed in
- *   before has a separate limit, which an attacker cannot use up. Another browser gets a separate limit if the user
- *   sets a password there with a one-time link.
+ * before has a separate limit, which an attacker cannot use up. Another browser gets a separate limit if the user sets
+ * a password there with a one-time link.
  */
 
 export interface Over {

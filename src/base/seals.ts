@@ -23,7 +23,7 @@ export function createSeals(purpose: string, keys: readonly [string, ...string[]
     macOf,
     isMacOf,
 
-    /** Returns one MAC for each key. All are needed to check a form that contains only the beginning of a MAC. */
+    /** Returns one MAC for each key. A form may contain only the beginning of a MAC, made with any of the keys. */
     macsOf: (said: string): readonly string[] => keys.map((key) => digest(key, said).toString('base64url')),
 
     /** Signs the value without encrypting it. */

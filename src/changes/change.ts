@@ -30,7 +30,7 @@ export interface Change extends Ids {
   readonly named?: readonly (readonly [NamedType, Names])[];
   /** The id of the organization that a moved warehouse leaves. */
   readonly formerOrganization?: string | undefined;
-  /** True for rights in a warehouse that belongs to different organizations in the file and in the database. */
+  /** True for rights in a warehouse if its organization in the file is not the one in the database. */
   readonly isElsewhere?: boolean;
   readonly identity?: Identity | undefined;
 }

@@ -287,7 +287,7 @@ function placeProblems({ type, formerOrganization }: Change, before: Row | null,
   ];
 }
 
-/** For moved warehouses, returns the removals of rights of users and machine clients outside the new organization. */
+/** Returns changes that remove rights in moved warehouses from users and clients outside the new organization. */
 async function lostRights(tx: Queries, found: readonly Difference[], file?: FileRules): Promise<Difference[]> {
   const moved = found.filter(isMove);
   if (moved.length === 0) return [];

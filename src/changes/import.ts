@@ -102,7 +102,7 @@ export function createImporter(parts: {
 
     for (const pass of plan.passes) {
       await eachPage<number>(typeOf(pass), async (tx, now, after = 0) => {
-        // In a dry run, do not add lines of later pages: nothing is written, so the later page would show them again.
+        // In a dry run, do not read lines of later pages: they would be shown twice, because nothing is written.
         const found = await pageOf(tx, plan, pass, { after, size, maxMore: write ? size : 0 });
         const outcome = await engine.make(tx, now, found.changes, options);
         const made = new Set(outcome.differences.map(({ change }) => change.number));
@@ -127,7 +127,7 @@ export function createImporter(parts: {
           ...removed.map((one) => shownAbsent(one, 'removed')),
           ...found.kept.map((one) => shownAbsent(one, 'kept')),
         ];
-        // Also count removed records: their removal takes them out of their set already, so `chooseFile` need not.
+        // Also count removed records: `chooseFile` need not take them out of their set, because the removal does.
         return { ...found, ...outcome, changes, shown };
       });
     }

@@ -11,7 +11,7 @@ interface Kind {
   readonly id: 'text' | 'bigint';
   /** The columns that a change may set. */
   readonly values: readonly string[];
-  /** The other columns of a new row. */
+  /** The columns that only a new row sets. */
   readonly fixed: readonly string[];
   /** SQL that joins a line `l` with its row `t`, and with other rows that `context` uses. */
   readonly find: string;

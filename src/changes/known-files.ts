@@ -8,7 +8,7 @@ const COUNTED_AT_ONCE = 20_000;
 const keyOfPart = (part: string): string =>
   `CROSS JOIN LATERAL (SELECT ${keyOfId(`k.${part}_id`)} AS key OFFSET 0) ${part}`;
 
-/** SQL that takes records out of set `$2` if import `$1` does not name them. They keep at least the time of the set. */
+/** SQL that takes records out of set `$2` if import `$1` lacks them. Records older than the set get the set's time. */
 const TAKE_OUT = `WITH page AS MATERIALIZED (
     SELECT thing, account_id, organization_id, warehouse_id FROM known_times
       WHERE file_id = $2 AND thing > $3 ORDER BY thing LIMIT $4),
@@ -29,7 +29,7 @@ const TAKE_OUT = `WITH page AS MATERIALIZED (
 export interface SetsOfFile {
   /** How many records of each set are in the file. */
   readonly files: ReadonlyMap<string, number>;
-  /** How many records each set had before the comparison with the file. */
+  /** Number of records in each set before the import file was compared. */
   readonly sizes: ReadonlyMap<string, number>;
 }
 

@@ -167,7 +167,7 @@ const lineKey = z.union([
   z.object({ type: z.literal('warehouse_rights'), account: externalId, warehouse: externalId }),
 ]);
 
-/** The ids that the other system gave to the record of a line. */
+/** The external ids that identify the record of an import line. */
 export type ImportKey = Readonly<z.output<typeof lineKey>>;
 
 /** Returns undefined if the key is invalid. Other values of the line may be invalid. */

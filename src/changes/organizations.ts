@@ -131,8 +131,8 @@ export function createOrganizations(parts: {
     /**
      * Ends the organization or warehouse at once, and then deletes all access to it step by step. If the process stops,
      * a repeated call or a job of the service continues.
-     * @param inTransaction runs before the first step, but not in a repeated call: the log names the person who began
-     *   the deletion
+     * @param inTransaction runs before the first step of the first call only: the log must name the person who began
+     * the deletion
      * @throws Refusal `organization_unknown` or `warehouse_unknown`
      */
     async remove(kind: PlaceKind, id: string, inTransaction?: InTransaction<Place>): Promise<Place> {
@@ -195,7 +195,7 @@ export function createOrganizations(parts: {
   };
 }
 
-/** Marks at most `size` organizations or warehouses as ended, makes older lines outdated, and frees external ids. */
+/** Marks at most `size` organizations or warehouses as ended, frees external ids, and records the deletions. */
 async function end(
   tx: Queries,
   now: Date,

@@ -138,7 +138,7 @@ async function identify(tx: Queries, plan: Plan, type: NamedType, rows: readonly
     const found = own ?? before ?? holder ?? undefined;
     if (found === undefined) adding.add(number);
     else if (found === holder) adopting.add(number);
-    // A line without an id after an earlier comparison is outdated again, unless the recorded deletion has expired.
+    // A line that an earlier comparison found outdated stays outdated until the record of the deletion expires.
     ids.set(number, found ?? id ?? randomId(PREFIXES[type], 16));
   }
   const changed = rows.flatMap(({ number, id }) => {
@@ -160,8 +160,8 @@ const bothIdsExist = (former: string): string =>
   'external_id; delete one of the two first, or leave former_external_id out';
 
 /**
- * Removes the record ids stored with outdated lines: the record was deleted after the file's time, or the address now
- * belongs to another person. Lines that depend on an outdated line find no id.
+ * Removes an outdated line's record id if the record was deleted after the file's time, or the line's address now
+ * belongs to another person. Lines that depend on this line then find no id.
  * @param outdated must not contain lines that give a person an external id
  */
 export async function forgetIds(tx: Queries, { importId }: Plan, outdated: readonly Change[]): Promise<void> {
@@ -203,8 +203,8 @@ const present = (values: object): Partial<Change> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value != null));
 
 /**
- * Returns the external ids and the address under which a deletion may be recorded. The address is included only if no
- * account has the line's external id: a deleted person without an external id is recorded only under the address.
+ * Returns the external ids and the address under which a deletion of the line's record may be stored. The address is
+ * included only if no account has the line's external id: a deleted person may have had no external id.
  */
 function namesOf(type: ImportType, line: StagedLine, isByAddress: boolean): NonNullable<Change['named']> {
   const names = (['account', 'organization', 'warehouse'] as const).flatMap((part) =>

@@ -150,7 +150,7 @@ export interface Pruned {
 
 export interface PruneExcess {
   readonly refusal: Refusal;
-  /** A percentage that would allow the removal. */
+  /** A limit in percent that would allow the prune. */
   readonly needed: PruneLimit;
 }
 

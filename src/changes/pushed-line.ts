@@ -64,7 +64,7 @@ const setLine = z.discriminatedUnion('type', [
   SET.membership,
   SET.warehouse_rights,
 ]);
-/** A line that removes a record may contain the whole record, whose other values are ignored. */
+/** Matches an ignored value: a line that removes a record may contain the whole record. */
 const anything = z.unknown().optional();
 const removedLine = z.discriminatedUnion('type', [
   SET.account.extend({

@@ -95,7 +95,7 @@ async function isWriting(database: Queries): Promise<boolean> {
   return (await database.query(running)).length > 0;
 }
 
-/** @returns false if another import was first */
+/** @returns false if another import has the turn */
 function tryToTakeTurn(database: Database, id: string): Promise<boolean> {
   return database
     .transaction(async (tx) => {

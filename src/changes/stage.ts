@@ -111,7 +111,7 @@ async function insert(database: Queries, importId: string, rows: readonly object
 /** SQL for the column `value` of the line whose key is `key`. */
 export const lineWith = (type: ImportType, key: string, value: string): string =>
   `(SELECT e.${value} FROM import_lines e WHERE e.import_id = $1 AND e.type = '${type}' AND e.key = ${key} LIMIT 1)`;
-/** SQL for the external id that the file gives the account or place with this id. */
+/** SQL for the external id, in the file, of the account or place with this id. */
 export const keyOfId = (id: string): string =>
   `(SELECT e.key FROM import_lines e WHERE e.import_id = $1 AND e.id = ${id} LIMIT 1)`;
 /** SQL: true if a line of the type has the key. With EXISTS, PostgreSQL would hash all these lines for each page. */
@@ -124,7 +124,7 @@ export const keyOfBoth = (account: string, place: string): string => `${account}
 const earlier = (column: string): string =>
   `(SELECT e.number FROM import_lines e WHERE e.import_id = $1 AND e.type = l.type
     AND e.${column} = l.${column} AND e.number < l.number ORDER BY e.${column}, e.number LIMIT 1)`;
-/** A rule is SQL for a message, which is null if the line is right: in SQL, `||` with null is null. */
+/** A rule is SQL for an error message; the message is null for a correct line, as `||` with null is null. */
 const differsFromEarlier = (column: string, field: string, words: string): string =>
   `CASE WHEN l.${column} IS NOT NULL THEN '${field}: line ' || ${earlier(column)} || ' ${words}' END`;
 const exists = (type: NamedType, column: 'account' | 'place'): string =>

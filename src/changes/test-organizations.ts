@@ -39,7 +39,7 @@ export function createTestOrganizations(parts: {
               WHERE o.id = $2 AND o.ended_at IS NULL`,
             [account_id, organization_id, to === 'leave'],
           );
-          // `leave` ends only the role that `join` gives: an owner, admin or operator gave any other role.
+          // `leave` ends only the role that `join` gives: every other role comes from an owner, admin or operator.
           if (!found || found.role !== (to === 'join' ? null : 'viewer')) return;
           if (to === 'leave') await engine.make(tx, now, [{ ...membership, end: 'removed' }]);
           else {

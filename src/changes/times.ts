@@ -25,31 +25,31 @@ const PARTS = {
   warehouse_rights: ['account_id', 'warehouse_id'],
 } as const;
 
-/** Returns undefined if an id is missing, as for machine clients: imports and pushes never name a machine client. */
+/** Returns undefined if an id is missing. Machine clients need no key: imports and pushes never contain them. */
 function keyOf(change: Change): string | undefined {
   const ids = PARTS[change.type].map((part) => change[part]);
   return ids.every((id) => id !== undefined) ? [change.type, ...ids].join(' ') : undefined;
 }
 
-/** Returns a key for each name of a deleted account or place. Hashes addresses, because they are personal data. */
+/** Returns a key for each identifier of a deleted record. Hashes email addresses, because they are personal data. */
 const deletedKeys = ([type, { external, id, email }]: readonly [NamedType, Names]): string[] => [
   ...(external ? [`deleted ${type} external ${external}`] : []),
   ...(id ? [`deleted ${type} id ${id}`] : []),
   ...(email ? [`deleted ${type} email ${sha256(emailKey(email))}`] : []),
 ];
 
-/** Returns the key for a removed provider link. Lines from before the removal apply without their provider identity. */
+/** Returns the key for a removed provider link. A line from before the removal must not restore the link. */
 const unlinkedKey = (id: string, issuer: string): string => `deleted identity ${id} ${issuer}`;
 
 /**
- * Returns the key under which the time is stored at which an account last got or lost the address. An import line with
- * an earlier time may refer to another account.
+ * Returns the key of a stored time: when an account last got or lost the address. An import line with an earlier time
+ * may refer to another account.
  */
 const addressKey = (email: string): string => `account email ${sha256(emailKey(email))}`;
 
 const linkKeys = ({ id, identity }: Change): string[] => (id && identity ? [unlinkedKey(id, identity.issuer)] : []);
 
-/** Returns keys of records whose later end makes the change outdated, such as the membership that rights require. */
+/** Returns keys of records the change depends on. Rights, for example, are outdated if the membership ended later. */
 function dependencies({ type, account_id, organization_id, named = [], set, adds }: Change): string[] {
   const membership =
     type === 'warehouse_rights' ? keyOf({ type: 'membership', account_id, organization_id }) : undefined;
@@ -126,8 +126,8 @@ export const isUnlinkedLater = (times: KnownTimes, change: Change): boolean =>
   linkKeys(change).some((key) => newerThan(times, change, false)(key, 'endedAsOf'));
 
 /**
- * Returns true if an outdated line certainly means the person that was found for it. This requires that, since the time
- * of the line, no person with the line's names was deleted, and no person got or lost the line's address.
+ * Returns true if the person found for an outdated line is certainly the person that the line means: since the time of
+ * the line, no person with the line's names was deleted, and no person got or lost the line's address.
  */
 export const mayAdopt = (times: KnownTimes, change: Change, isImport: boolean): boolean =>
   !isOutdated(times, { ...change, id: undefined }, isImport);
@@ -162,8 +162,8 @@ const stillExists = (part: string): string =>
   `(${part}_id IS NULL OR (SELECT true FROM ${part}s x WHERE x.id = ${part}_id))`;
 
 /**
- * Records the time of each change, even of one without effect. Does not rewrite equal rows. Only an import can lower an
- * earlier import's time. If an older line moves a warehouse, rights that end with the move keep their time.
+ * Records the time of each change, even of one without effect. Does not rewrite equal rows. Only an import's time can
+ * become earlier, and only by an import. If a late line moves a warehouse, the rights that end keep their time.
  * @param times as recorded before the change. A change without `asOf` gets a later time than the recorded one.
  * @param isImport true to give unchanged records the time of the file `fileId`
  */
@@ -244,7 +244,7 @@ export async function recordTimes(
   );
 }
 
-/** Records the removal of a person's provider links, at a time later than that of each line applied to the person. */
+/** Records the removal of a person's provider links, with a time after all lines that were applied to the person. */
 export async function recordUnlinked(
   tx: Queries,
   now: Date,

@@ -159,9 +159,9 @@ export function createClientRegistry(parts: {
     hasEndedToken: ({ id, endedTokens }: Client, key: string): Promise<boolean> => isEnded(id, endedTokens, key),
 
     /**
-     * Ends everything issued to the client so far, and all approvals, from the next request on. `Connections.endSome`
-     * then marks the connections as ended, until `finishRevocation`. If an earlier call was interrupted within the last
-     * hour, continues that call, so that what was issued since then stays valid.
+     * Ends everything issued to the client so far, and all approvals, from the next request on. Callers then end the
+     * connections with `Connections.endSome`, and call `finishRevocation`. If an earlier call was interrupted within
+     * the last hour, continues that call, so that what was issued since then stays valid.
      *
      * @param inTransaction runs in the same transaction, unless this call continues an earlier one
      * @returns true if this call continues an interrupted revocation
@@ -226,7 +226,7 @@ const TRANSFER = `owner_account_id = $3, creation_key = NULL, verified_at = NULL
 
 /**
  * Makes `owned_since` no earlier than the former owner's latest secret, because another node's clock may be ahead. Only
- * a separate statement sees a secret whose transaction the transfer has waited for.
+ * a later statement sees a secret that was committed while the transfer waited.
  */
 const AFTER_EACH_SECRET = `UPDATE clients SET
   owned_since = greatest(owned_since, (SELECT max(created_at) FROM client_secrets WHERE client_id = $1)) WHERE id = $1`;

@@ -24,7 +24,7 @@ export interface ClientRequest {
   /** The URI as it was sent. `withoutValues` removes parameter values before the URI is stored. */
   readonly redirectUri?: string | undefined;
   readonly scope?: string | undefined;
-  /** Absent at the authorization endpoint, where clients do not authenticate. */
+  /** The authorization endpoint sets no method: clients do not authenticate there. */
   readonly authMethod?: SeenAuthMethod | undefined;
   /** True if the client authenticated, or if its registered redirect URI was sent, which any caller may know. */
   readonly isFromClient?: boolean;
@@ -53,8 +53,8 @@ export type ClientRequests = ReturnType<typeof createClientRequests>;
 
 /**
  * The kind of a stored request. Each kind has its own limits per step and client, so that callers displace only
- * requests of the same kind. `owner`: the client sent it, and such requests fail until the owner changes something.
- * `client`: the client sent it, for example with an old code. `stranger`: any caller could have sent it.
+ * requests of the same kind. `owner`: the client's request fails until the owner changes something.
+ * `client`: another failure, for example an old code. `stranger`: the sender may be any caller.
  */
 type Share = 'owner' | 'client' | 'stranger';
 type WaitingRequest = ClientRequest & { readonly at: Date; readonly share: Share };
@@ -67,7 +67,7 @@ const MAX_PER_MINUTE = 60;
 export const MAX_EQUAL = 5;
 const MINUTE_MS = 60_000;
 const LIFETIME_MS = 7 * 86_400_000;
-/** Time from the first waiting request to the write, which includes all requests that arrived until then. */
+/** After this time since the first queued request, all queued requests are written together. */
 const PAUSE_MS = 500;
 /** Maximum number of requests that are queued for the database, for all clients together. */
 const MAX_WAITING = 1_000;
@@ -106,7 +106,7 @@ export function createClientRequests(parts: {
     const { counts } = minute;
     const share = `${problem.clientId} ${problem.step} ${problem.share}`;
     const ofShare = counts.get(share) ?? 0;
-    // Do not count a problem that exceeds a limit, so that the number of counters is bounded.
+    // Once a limit is reached, add no counter, so that the number of counters is bounded.
     if (ofShare >= MAX_PER_MINUTE) return true;
     const equal = JSON.stringify([share, problem.error, problem.cause, isOfUri(problem) && problem.redirectUri]);
     const ofEqual = counts.get(equal) ?? 0;
@@ -213,7 +213,7 @@ const isMended = `coalesce(CASE
     OR EXISTS (SELECT FROM client_secrets s WHERE s.client_id = c.id AND s.created_at > p.at)
 END, false)`;
 
-/** True if the redirect URI caused the problem. Such problems are equal only with equal URIs, as in the SQL `EQUAL`. */
+/** True if the redirect URI caused the problem. Then problems with different URIs differ, as in the SQL `EQUAL`. */
 const isOfUri = ({ error, cause }: Pick<ClientRequest, 'error' | 'cause'>): boolean =>
   error === 'invalid_redirect_uri' || /redirect_uri/.test(cause);
 const EQUAL = `step, error, cause,

@@ -67,7 +67,7 @@ export const formerSecretsOf = ({ secrets, ownedSince }: OwnedClient): ClientSec
 /** Maximum number of connected users that are counted. It is limited because counting reads the connections. */
 export const MAX_PEOPLE = 10_000;
 
-/** SQL for a client's `ended_through`: earlier generations have ended. Runs only once if `client` is a parameter. */
+/** SQL: earlier generations of the client have ended. If `client` is a parameter, the subquery runs only once. */
 export const endedThroughOf = (client: string): string => `(SELECT ended_through FROM clients WHERE id = ${client})`;
 
 /**

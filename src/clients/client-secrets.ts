@@ -162,7 +162,7 @@ export function createClientSecrets(parts: {
   };
 }
 
-/** For how long a renewal's secret can be shown. Until then, sending the form again creates no other secret. */
+/** How long the secret of a renewal can be shown. Meanwhile, sending the form again creates no other secret. */
 const SHOWN_MS = 5 * 60_000;
 
 export interface LeakedSecret extends Pick<ClientSecret, 'lastFour' | 'leakedAt'> {

@@ -91,8 +91,8 @@ function partsProblem(uri: string, parsed: URL) {
   }
   const taken = [...parsed.searchParams.keys()].find((name) => RESPONSE_PARAMETERS.has(name));
   if (taken !== undefined) return problem('response_parameter', { name: taken });
-  // Browsers must open exactly the text that is registered and compared. Only an origin may lack its slash, because
-  // browsers add that slash.
+  // The registered text must be what browsers send, because it is compared exactly. Only an origin may omit its slash,
+  // which browsers add.
   const origin = `${parsed.protocol}//${parsed.host}${parsed.search}`;
   if (uri !== parsed.href && uri !== origin) return problemOf('spelling', spellingText(uri, parsed));
   return undefined;

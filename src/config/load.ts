@@ -14,7 +14,7 @@ import { validate } from './validate.ts';
 import { configurationWarnings } from './warnings.ts';
 
 export interface LoadOptions {
-  /** Replaces the environment variables of this process. */
+  /** Read instead of this process's environment variables. */
   readonly environment?: Variables;
   /** Replaces GATEHOUSE_CONFIG and config/gatehouse.yaml. */
   readonly file?: string;
@@ -41,8 +41,8 @@ export function loadSettingsWithoutSecrets(options: LoadOptions = {}): SettingsW
 }
 
 /**
- * Replaces a refused file. The lifetimes are the longest, so no valid token is shown as expired. Migrations are off,
- * because the file may forbid them. The issuer is under `.invalid`, so no link leads to a host (RFC 2606 §2).
+ * These settings replace a refused file. Lifetimes are the longest, so no valid token is shown as expired. Migrations
+ * are off: the file may forbid them. The issuer is under `.invalid`, so no link leads to a host (RFC 2606 §2).
  */
 const INSTEAD_OF_FILE = `
 issuer: https://issuer-is-not-known.invalid
@@ -84,7 +84,7 @@ export function loadForCommand({
   if (!mayUseDefaults || !namesDatabase || problems.every(isOfVariable)) throw new ConfigurationProblems(problems);
   const instead = { environment, text: INSTEAD_OF_FILE };
   const standIn = examine(instead, { secretsAreNeeded: false });
-  // Throw if problems remain without the settings file: variables cause them, so default settings do not help.
+  // Problems that remain without the settings file come from variables, which default settings do not mend.
   if (standIn.problems.length > 0) throw new ConfigurationProblems(problems);
   report(
     `The settings file ${file} is refused: see \`gatehouse check-config\`. ` +

@@ -100,7 +100,7 @@ export function problemLines(error: unknown): string[] {
   if (!(error instanceof ConfigurationProblems)) return ['its log has the cause'];
   return error.problems.slice(0, MAX_PROBLEMS).map(({ path, file, line, message, remedy }) => {
     const name = path.replace(/ \(from [A-Z_]+\)$/, '');
-    // Hide an unknown name from the file, because it may be a secret. Names of variables and secret files are shown.
+    // Hide a name in the file that is no setting: it may be a secret. Names of variables and secret files are shown.
     const isKnown = knownSettings.has(name) || isHeading(name) || expectationAt(name.split('.'));
     const isElsewhere = file === undefined && /^(?:[A-Z_]+\b|\/)/.test(path);
     const place = file === undefined ? '' : ` (${file}, line ${line})`;

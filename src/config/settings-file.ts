@@ -45,7 +45,7 @@ export function readSettingsFile(file: string, text?: string): ReadSettingsFile 
   return { content: Object.fromEntries(settings), lineOf };
 }
 
-/** The error for a file without settings. A full disk may have truncated it; with defaults, links lead to localhost. */
+/** The error for a file without settings, perhaps truncated. Default settings would make links lead to localhost. */
 const withoutSetting = (file: string): ConfigurationProblems =>
   problem({
     path: file,

@@ -36,7 +36,7 @@ const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify
 
 /**
  * Accepts `postgres://` or `postgresql://`, with one server and one database. Without a database, the driver would use
- * the database that has the same name as the user. An `@` in the path is part of a password.
+ * a database named like the user. Refuses an `@` in the path: a password then contains a `/`.
  */
 export function isDatabaseUrl(url: string): boolean {
   const form = /^postgres(ql)?:\/\/[^/?#]*\/[^/@?#]+(\?[^#]*)?$/;

@@ -8,7 +8,7 @@ import type { FileContent } from './settings-file.ts';
 export interface Validated {
   /** The values of all settings. Every refused value is replaced with the default. */
   readonly values: SettingsFile;
-  /** Settings whose value was refused. Rules about them are not checked, because their defaults prove nothing. */
+  /** Settings whose value was refused. Rules about these settings are skipped: `values` has only their defaults. */
   readonly refused: ReadonlySet<string>;
   readonly problems: readonly ConfigurationProblem[];
 }

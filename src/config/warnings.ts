@@ -10,7 +10,7 @@ const WORLD_READABLE = 0o004;
 /**
  * @param secrets the keys from the environment or the data directory; empty before the first start.
  * @param secretFiles the files that settings name.
- * @param asked the issuer, and whether `sign_in.passkeys` is on, even if the issuer cannot have passkeys.
+ * @param asked values of settings: the issuer, and `sign_in.passkeys`, even if the issuer cannot have passkeys.
  */
 export function configurationWarnings(
   variables: Variables,

@@ -53,7 +53,7 @@ export const ADDRESS_CHECKS: readonly Check[] = [
   check('caching', ['service'], PUBLIC, async ({ service: { send }, signal }) => {
     const ids: (string | undefined)[] = [];
     let cookie = '';
-    // Many caches do not store an answer that sets a cookie, so the last two of the four requests send the cookies.
+    // Many caches store no answer that sets a cookie, so send two requests that already have the cookies.
     for (const isWithCookies of [false, false, true, true]) {
       const headers = isWithCookies && cookie ? { cookie } : {};
       const answer = await send({ path: '/login', headers }).catch(() => undefined);

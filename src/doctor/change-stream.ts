@@ -1,4 +1,4 @@
-/** The doctor's check of the change stream: holds it open for 3 s, as an API does for months. */
+/** The doctor's check of the change stream: it opens a stream as an API does, but only for 3 s. */
 import { ENDPOINT } from '../provider/endpoints.ts';
 import { described, explainConnectionError, PROXY_HELP, unreachable } from './connection-errors.ts';
 import { ok, problem, type Verdict } from './findings.ts';

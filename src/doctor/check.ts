@@ -18,7 +18,7 @@ type Provided = { readonly [Name in Need]: Awaited<ReturnType<Needs[Name]>> };
 export const PUBLIC = 'issuer';
 
 /**
- * @param where the value of `where` for findings that have none
+ * @param where the default for the `where` of a finding
  * @param run returns no verdict if the check does not apply to this deployment
  */
 export const check = <Used extends Need>(

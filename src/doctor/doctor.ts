@@ -9,7 +9,7 @@ import { NODE_CHECKS } from './nodes.ts';
 import { SERVER_CHECKS } from './servers.ts';
 import { STORE_CHECKS } from './stores.ts';
 
-/** The checks in the order of the report. Checks after the flow read records that the flow creates. */
+/** The checks in the order of the report. Checks after `FLOW_CHECK` need records that this check creates. */
 const CHECKS = [
   check('everything_else', ['settings'], '', () => []),
   ...STORE_CHECKS,

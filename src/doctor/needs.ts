@@ -98,7 +98,7 @@ export function settingsProblems(error: unknown): Verdict[] {
   return error.problems.map(({ path, message, remedy }) => trouble('problem', path)`${path} ${message} → ${remedy}`);
 }
 
-/** Returns the verdict on a store that cannot be used, with the remedy that a starting service prints for the error. */
+/** Returns a problem for an unusable store, with the same remedy as a service that cannot start with the store. */
 export function storeProblem(error: unknown, start = ''): Verdict {
   const failure = error as Error & { readonly reason?: string; readonly remedy?: string };
   const { message, reason = message, remedy = troubleOf(error)?.remedy } = failure;
@@ -163,7 +163,7 @@ async function openSchema(
     const later = newer.length === 0 ? '' : `, and also has ${newer.join(', ')} of a later version`;
     add('migrations', where, ok(`the schema has the migrations of this version${later}`));
     failing = 'database_writes';
-    // Ping the database as /readyz does, because this fails on a read-only server or a full disk.
+    // Ping the database as /readyz does, to detect a read-only server or a full disk.
     await database.ping();
     return database;
   } catch (error) {

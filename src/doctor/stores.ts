@@ -42,7 +42,7 @@ export const STORE_CHECKS: readonly Check[] = [
 
   redisCheck('persistence', 'appendonly', warning, (isRewritingOff) => {
     if (!isRewritingOff) return ok('the append-only file is on');
-    // Only warn, because each backup turns rewriting off for some minutes.
+    // Only warn: each backup turns the file's rewriting off for some minutes.
     return warning`Redis does not rewrite its append-only file (auto-aof-rewrite-percentage is 0), which grows until the
       disk is full → if no backup is running, one was interrupted: \`redis-cli config set
       auto-aof-rewrite-percentage 100\``;

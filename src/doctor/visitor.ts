@@ -38,7 +38,7 @@ export function createVisitors(
     async add() {
       const { account, password } = await doctorAccounts.add();
       const { id, email } = account;
-      // Make the account the owner of the clients: a later run finds only the account, and then deletes its clients.
+      // Make the account own the clients: if this run is killed, a later run finds the account and deletes its clients.
       const both = { name: 'Gatehouse doctor', isNative: false, ownerAccountId: id };
       const client = await clients.add({ ...both, kind: 'confidential', redirectUris: [REDIRECT_URI] });
       const api = await clients.add({ ...both, kind: 'resource-server', redirectUris: [] });

@@ -57,7 +57,7 @@ export const createServeAsset = (own: Assets) =>
   function serveAsset(ctx: Context): void {
     const asset = own.get(ctx.url) ?? assets.get(ctx.path) ?? own.get(ctx.path);
     const colour = `#${ctx.query.colour}`;
-    // Do not compress a stylesheet in a colour from the query, because callers could request every colour.
+    // Send a stylesheet with a requested colour uncompressed, because callers could request every colour.
     const isOther = asset === stylesheet && /^#[0-9a-f]{6}$/.test(colour);
     const sent = isOther ? coloured(asset, colour) : asset;
     if (sent) send(ctx, sent, 'public, max-age=31536000, immutable');

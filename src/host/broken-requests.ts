@@ -135,7 +135,7 @@ export function answerBrokenRequests(
   server.on('connect', (_, socket: Socket) => {
     socket.on('error', () => socket.destroy());
     afterAnswers(socket, () => refuse(socket, 405, 'CONNECT'));
-    // Node no longer applies its timeouts to the socket, so do not wait for a client that reads nothing.
+    // After CONNECT, Node applies no timeouts, so close the socket at once if the answer is not sent yet.
     if (!socket.writableEnded || socket.writableLength > 0) socket.destroy();
   });
 

@@ -289,8 +289,8 @@ async function closeWhenAnswered(
   }, limitMs);
   const idle = setInterval(() => {
     sweeps += 1;
-    // While requests arrive, the next request may be on its way on any idle connection. When a stream ends, its proxy
-    // may immediately send the next request on that connection.
+    // While requests arrive, another may be on its way on any idle connection. Also when a stream ends, a proxy may
+    // send the next request on the stream's connection at once.
     const hasCeased = !isAsked && answers.sent === sent;
     isAsked = false;
     sent = answers.sent;

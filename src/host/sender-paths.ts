@@ -1,4 +1,4 @@
-/** Paths of the operators' listener for senders with a bearer secret. */
+/** The operators' listener: paths that senders call with a bearer secret. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { AttemptLimit } from '../base/attempt-limits.ts';

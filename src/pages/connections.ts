@@ -124,7 +124,7 @@ export function connectionsPage(parts: {
     });
   }
 
-  /** Runs the next step only if the path names a connection of the user, which is stored in `ownConnections`. */
+  /** Stores the connection named in the path in `ownConnections`. If the user has no such connection, redirects. */
   async function requireConnection(ctx: Context, next: Next): Promise<void> {
     const all = await connections.listOf(accountOf(ctx).id);
     const client = all.find(({ clientId }) => clientId === ctx.params.id);
@@ -215,7 +215,7 @@ export function connectionsPage(parts: {
   return [get(PATH, kit.requireSignedIn, showAll), ...disconnecting('all'), ...limiting, ...disconnecting('one')];
 }
 
-/** Adds a whole organization to the limit. Returns undefined if the user cannot access it, or if there is no limit. */
+/** Allows access to a whole organization. Returns undefined if the user has no access to it, or there is no limit. */
 function withPlace(limit: ConnectionLimit, id: string, all: readonly Organization[]): ConnectionLimit | undefined {
   const added = all.find((organization) => organization.id === id);
   if (!added || limit.places === null) return undefined;
@@ -229,7 +229,7 @@ const CONNECTIONS: ListForm<ConnectedClient> = {
   textOf: ({ name, ownerName }) => `${name} ${ownerName ?? 'operator'}`,
   orders: usualOrders(({ connectedAt }) => connectedAt),
 };
-/** The parameter of the list of unused apps, to which users return after they have disconnected one of these. */
+/** Query parameter that lists only unused apps. Users return to the same list after they disconnect an app. */
 const UNUSED = { only: 'unused' };
 const keptOf = (ctx: Context): Partial<typeof UNUSED> =>
   (findForm(ctx)?.get('only') ?? ctx.query.only) === UNUSED.only ? UNUSED : {};

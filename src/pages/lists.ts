@@ -49,7 +49,7 @@ export interface ListView extends ListTools {
   readonly nextUrl: string | undefined;
   /** Undefined on the first page, and for a list of `stepListOf`, which can be read only forward. */
   readonly previousUrl?: string | undefined;
-  /** Undefined on the first page, and on the second page if it has a `previousUrl`. */
+  /** Undefined on page 1, and on page 2 if `previousUrl` already leads to page 1. */
   readonly firstUrl: string | undefined;
 }
 

@@ -15,7 +15,7 @@ export interface PageKit {
   signedInOf(ctx: Context): Promise<Visitor | undefined>;
   /** Says whether the sent form was rendered for the current user and session. */
   formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
-  /** Sets the headers of a page with a form from which redirects can lead to the site of a client. */
+  /** Sets the headers of a page whose form can redirect to the site of a client. */
   readonly pageToClient: Middleware;
   /** Steps of every form, which read the form and store the response for the Back button. They check no sign-in. */
   readonly form: readonly Middleware[];

@@ -48,7 +48,7 @@ export function refusalUrl(issuer: string, redirectUri: string, payload: object)
   return withParameters(redirectUri, Object.entries(members));
 }
 
-/** Appends to the text of the redirect URI, because its own query must be retained (RFC 6749 §3.1.2). */
+/** Appends parameters as text, because the redirect URI's query must be retained (RFC 6749 §3.1.2). */
 function withParameters(redirectUri: string, parameters: (readonly [string, string])[]): string {
   const before = redirectUri.includes('?') ? redirectUri.replace(/&?$/, '&') : `${redirectUri}?`;
   const text = new URLSearchParams(Object.fromEntries(parameters));

@@ -47,7 +47,7 @@ export function createClientAuthentication(parts: {
     return secret;
   }
 
-  /** @param mayBePage false for a proxy, because its request has the `Origin` of the API's caller */
+  /** @param mayBePage false to ignore `Origin`: a proxy forwards the `Origin` of the API's caller */
   async function authenticate(ctx: Context, { id, secret, byHeader }: Credentials, mayBePage = true): Promise<void> {
     // RFC 6749 §5.2 requires a challenge if the header was used. Send it also if there were no credentials.
     const challenge = { 'WWW-Authenticate': `Basic realm="${issuer}"` };
@@ -78,8 +78,8 @@ export function createClientAuthentication(parts: {
     await authenticate(ctx, credentials);
     const client = authenticatedClient(ctx);
     const work = async (hasWaited: boolean): Promise<Answer> => {
-      // The client's secret may have been removed during the wait: after any change, the registry returns another
-      // object. Only the deadline of a leaked secret is not checked again, so the wait may exceed it by seconds.
+      // If the client changed during the wait, the registry returns another object: authenticate again, as the secret
+      // may be removed. A leaked secret's deadline is not checked again, so the wait may exceed it by seconds.
       const isChanged = hasWaited && (await clients.find(client.id)) !== client;
       if (isChanged) await authenticate(ctx, credentials);
       return next();

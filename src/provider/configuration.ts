@@ -88,7 +88,7 @@ export function engineConfiguration(parts: {
 
     ttl: {
       Interaction: INTERACTION_SECONDS,
-      // Only the engine uses this lifetime: session-writes.ts sets the actual one.
+      // Only the engine reads this value. session-writes.ts sets the stored lifetime.
       Session: settings.sessions.idleSeconds,
     },
 

@@ -21,7 +21,7 @@ export type RecentChanges = ReturnType<typeof createRecentChanges>;
 
 interface RecentChange {
   readonly text: string;
-  /** The time of the feed's position when the change arrived; undefined if the feed had no position. */
+  /** The feed's `position.time` when the change arrived; undefined if the feed had no position. */
   readonly time: number | undefined;
   /** When the change arrived, by `performance.now()`. */
   readonly arrivedAt: number;

@@ -16,7 +16,7 @@ export function authorizationProblem(ctx: KoaContextWithOIDC, error: Error): Cli
     clientId: textOf(client?.clientId ?? params?.client_id) ?? '',
     step: 'authorize',
     error: error.message,
-    // If the engine finds no client, write that the client is suspended: problems of unknown clients are dropped later.
+    // A client that the engine does not find is suspended, or does not exist: then the problem is dropped later.
     cause: client ? causeOf(error) : causeOf(error).replace(/^client not found$/, 'the client is suspended'),
     requestId: ctx.state.requestId,
     redirectUri: textOf(params?.redirect_uri),

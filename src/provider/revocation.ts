@@ -23,9 +23,9 @@ export function revocation(parts: RevocationParts & { readonly authentication: C
 
   /**
    * Limits how many unknown tokens public and machine clients may send; for other clients, an unknown token counts as
-   * already revoked (RFC 7009 §2.2). Public clients are limited because attackers can use their ids to guess tokens,
-   * and machine clients because their unknown tokens are recorded. If tokens are in the database, no unknown token is
-   * recorded, and machine clients are not limited, because even their ended tokens are unknown.
+   * already revoked (RFC 7009 §2.2). Attackers can use the id of a public client to guess tokens, and each unknown
+   * token of a machine client is recorded. If tokens are in the database, machine clients are not limited: no unknown
+   * token is recorded, and an ended token is unknown, too.
    */
   async function limitUnknown(ctx: Context): Promise<void> {
     const { kind } = authenticatedClient(ctx);

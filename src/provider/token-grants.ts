@@ -56,7 +56,7 @@ async function exchangeCode(parts: TokenGrantParts, client: Client, form: URLSea
   const { code, redirect_uri: redirectUri } = requireFields(form, 'code', 'redirect_uri');
   const authorization = await findAuthorization(ctx, parts, client, code, 'code');
   const until = await requireActive(authorization, parts);
-  // Also refuse if this node's cached client is older than a renewal: the node may have accepted a former secret.
+  // Also refuse if the cached client predates its renewal: this node may have accepted the client's former secret.
   if (authorization.clientGeneration !== client.generation) throw invalidGrant(INACTIVE_REASONS.renewed);
   requireVerifier(authorization, form.get('code_verifier'));
   if (hashRequestValue(redirectUri) !== authorization.redirectUriHash) {

@@ -56,7 +56,7 @@ export function createCommonRegistries(parts: {
   readonly brandName: () => OwnText;
   /** Called with the owners of clients that have new problems (see `createClientRequests`). */
   readonly onNewProblems?: (owners: readonly MailedOwner[]) => void;
-  /** The operator command that uses the registries, for the activity log. */
+  /** The operator command that the activity log names for changes. */
   readonly by?: OperatedBy;
   readonly timeoutFactor?: number | undefined;
   readonly databaseConnections?: number | undefined;

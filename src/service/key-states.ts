@@ -61,7 +61,7 @@ export const keyStates = ({ keys }: Pick<KeyFacts, 'keys'>): KeyState[] =>
 
 const fingerprintsOf = (kind: KeyKind, keys: Keys): string[] => keys[`${kind}Keys`].map(keyFingerprint);
 
-/** Finds keys that some nodes lack, because any request may reach any node. */
+/** Finds keys with which one node signs, but which another node lacks. */
 export const keyProblems = (facts: KeyFacts): KeyProblem[] => KINDS.flatMap((kind) => differences(kind, facts));
 
 function differences(kind: KeyKind, { keys, nodes }: KeyFacts): KeyProblem[] {

@@ -13,7 +13,7 @@ import type { Database } from '../storage/queries.ts';
 import { latestReloadRequest, RELOAD_MESSAGE, requestReload } from '../storage/reload-requests.ts';
 import { StorageUnavailable } from '../storage/storage-unavailable.ts';
 
-/** In this time, every running node has a heartbeat, and a node without heartbeats is no longer regarded as running. */
+/** Within this time, every running node sends a heartbeat, and a node that sends none no longer counts as running. */
 const MAX_WAIT_MS = 40_000;
 const POLL_PAUSE_MS = 250;
 

@@ -18,8 +18,8 @@ interface TurnLimits {
   readonly maxWaitingPerCaller?: number;
   readonly maxWaitMs?: number | undefined;
   /**
-   * If true for an error, all waiting requests are rejected with this error, because they would fail, too. By default,
-   * true if a store does not answer.
+   * True for an error with which all waiting requests are rejected, because they would fail, too. The default is true
+   * if a store does not answer.
    */
   readonly concernsAll?: (error: unknown) => boolean;
   /** Creates the error for a refused request; AccountBusy by default. */

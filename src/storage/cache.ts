@@ -10,8 +10,8 @@ const DEFAULT_MAX_SIZE = 10_000;
  */
 const MAX_AGE_MS = 60_000;
 /**
- * How many values a cache of texts also keeps as objects. If these were many, they would survive V8's young generation,
- * and be garbage of the old one soon after.
+ * How many values a cache of texts also keeps as objects. Of many objects, most would survive V8's young generation,
+ * and soon be garbage in the old generation.
  */
 const MAX_OBJECTS = 32;
 /** A full cache removes a hundredth of its values at once. */
@@ -62,14 +62,14 @@ export interface CacheOptions<Value extends Cacheable> {
 }
 
 interface Entry<Value extends Cacheable> {
-  /** Undefined once the value is stored, because a promise for each value would be too many objects. */
+  /** Undefined once the value is stored: if every value kept a promise, there would be too many objects. */
   promise: Promise<Value> | undefined;
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
   /** The value as an object; undefined for a miss, during the load, and if only the text is stored. */
   value: NonNullable<Value> | undefined;
-  /** Identifies the stored text of the value. */
+  /** The number of the value's text in `texts`. */
   text: number | undefined;
   /** The size of the value; 0 while it is loading. */
   size: number;
@@ -89,9 +89,9 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   });
   /** Separate from the values, so that look-ups of keys that do not exist cannot displace values. */
   const misses = createSizedMap<Value>(parts.maxMisses ?? 0);
-  /** In a cache of texts, the entries whose values are also objects, in the order of their use. */
+  /** The entries whose value is stored as a text and as an object, in the order of their use. */
   const objects = new Set<Entry<Value>>();
-  /** `nameChangeCount` at the latest change of each name, so that a change need not look at each value. */
+  /** `nameChangeCount` at the latest change of each name. Entries are compared with it when they are used. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
   let changeCount = 0;
@@ -153,7 +153,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
     const value = valueIn(entry);
-    // The entry is loading, or it is a miss, whose data may have been read before the latest change.
+    // Loads and misses may be older than the latest change, and have no names to compare.
     if (value === undefined) return false;
     const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
     if (within?.namesIn(value).some(hasChanged)) return false;

@@ -74,7 +74,7 @@ const POSITION_SQL = `SELECT floor(extract(epoch FROM pg_postmaster_start_time()
   floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time`;
 
 /**
- * Returns an SQL expression for a larger statement. It notifies every node when the transaction commits.
+ * Returns an SQL expression that notifies every node when the transaction commits.
  * @param use adds a parameter to the statement and returns its placeholder
  */
 export const announcementSql = (topic: ChangeTopic, key: string, use: (value: string) => string): string =>

@@ -11,7 +11,7 @@ const BATCH_PAUSE_MS = 50;
 /** Deletes at most `limit` expired rows or records, and returns how many it deleted. */
 export type CleaningJob = (limit: number) => Promise<number>;
 
-/** A table whose rows expire. Never take the names from input, because they become part of a statement. */
+/** Names of a table and its expiry column. They become part of SQL, so never take them from input. */
 interface ExpiringTable {
   readonly table: string;
   /** The column with the time of expiry. It must have an index. */

@@ -15,7 +15,7 @@ export interface ForeignOwner {
   readonly isReadable: boolean;
 }
 
-/** Returns roles that own tables with these names, if the present role lacks their rights. Ignores other tables. */
+/** Returns the owners of tables with these names, without owners whose rights the present role has. */
 export const foreignOwners = (database: Queries, names: readonly string[]): Promise<ForeignOwner[]> =>
   // A role without the right to use the schema has no current schema.
   database.query(

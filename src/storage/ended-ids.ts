@@ -5,7 +5,7 @@ import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 
 /** Maximum number of ended ids cached as a list for an account or client. With more ids, single answers are cached. */
 const MAX_READ = 100;
-/** Maximum number of cached accounts or clients with more than `MAX_READ` ended ids, and of answers for each. */
+/** Maximum numbers of owners with more than `MAX_READ` ended ids, and of cached answers for each of them. */
 const MAX_OWNERS = 100;
 const MAX_ASKED = 1_000;
 
@@ -21,9 +21,9 @@ export function endedIdsFrom(ids: readonly string[]): readonly string[] | undefi
 }
 
 /**
- * Returns a function that tells whether an id of an owner has ended.
- * @param parts `topic` announces each end, with a key that begins with the owner. `ask` reads whether one id has ended,
- *   for owners with too many ids to cache.
+ * Returns a function that checks whether an authorization or machine token has ended.
+ * @param parts `topic` announces each end, with a key that begins with the owner's id. `ask` queries one id, if its
+ * account or client has too many ended ids to cache.
  */
 export function createEndedIds(parts: {
   readonly changes: ChangeFeed;

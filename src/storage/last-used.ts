@@ -33,8 +33,8 @@ const BATCH = 500;
 const MAX_WAITING = 100_000;
 
 /**
- * Collects uses in memory and writes them a few seconds later, in batches. Retries failures.
- * @param writers must not overwrite a time with an earlier one
+ * Collects last-used times in memory, and writes batches a few seconds later. Retries failures.
+ * @param writers must not replace a stored time with an earlier one
  */
 export function createLastUsed<Kind extends string>(parts: {
   readonly clock: Clock;

@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 300;
 /** PostgreSQL cancels an autovacuum only for a session that waits longer than deadlock_timeout, 1 s. */
 const VACUUM_LOCK_TIMEOUT_MS = 1_500;
-/** Only one in this number of attempts waits for `VACUUM_LOCK_TIMEOUT_MS`: readers fail during a long wait. */
+/** Number of attempts of which one waits for `VACUUM_LOCK_TIMEOUT_MS`. During a long wait, readers fail. */
 const ATTEMPTS_PER_LONG_ONE = 4;
 const LOCK_PAUSE_MS = 2_000;
 const WATCH_INTERVAL_MS = 100;

@@ -2,7 +2,7 @@
 
 const BLOCK_BYTES = 256;
 const BLOCKS_PER_SLAB = 4_096;
-/** The first block of a text begins with the length, this number of bytes included. */
+/** Size of the length that begins a text's first block. The length includes these bytes. */
 const LENGTH_BYTES = 4;
 const NONE = -1;
 
@@ -34,7 +34,7 @@ export function createPackedTexts() {
   }
 
   return {
-    /** @returns the number of the text's first block */
+    /** @returns the index of the first block of `text` */
     add(text: string): number {
       const bytes = Buffer.allocUnsafe(LENGTH_BYTES + Buffer.byteLength(text));
       bytes.writeUInt32LE(bytes.length);

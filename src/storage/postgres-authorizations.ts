@@ -51,7 +51,7 @@ const EXCHANGE = `
 const EXCHANGED_BEFORE = 'a.rotation > 0 OR a.rotation = 0 AND a.attempt <> $3';
 
 // After a renewal of the client, an authorization accepts the refresh token that is presented first, even an older one.
-// Until the next refresh, other older tokens are treated as retries of that token.
+// Until the next refresh, requests with other older tokens are handled as retries.
 const isFirst = 'a.client_generation < $6::integer';
 const isCurrent = `(${isFirst} OR a.rotation <= $4::integer)`;
 const isRetry = `(a.rotation = $4::integer + 1 OR a.rotation = a.since_rotation)

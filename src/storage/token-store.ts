@@ -17,7 +17,7 @@ export interface StoredRecord<Data> {
 export interface AuthorizationFacts {
   readonly accountId: string;
   readonly clientId: string;
-  /** The generation of the connection at the approval. */
+  /** The connection's generation (a number) at the approval. */
   readonly generation: number;
   /** A random value from which the code and the tokens are derived. */
   readonly secret: string;
@@ -87,12 +87,12 @@ export interface AuthorizationStore {
    *
    * The direct predecessor of the current token may be presented again within the retry window, and later as long as
    * the current token is not confirmed. Then the outcome is `retried`, and nothing is written. An older token is a
-   * replay, and so is the predecessor if the window is 0. A token that is ahead of the record is accepted, because the
-   * store has lost its last writes. The store may even have lost the exchange of the code, but it still has the record.
+   * replay, and so is the predecessor if the window is 0. A token newer than the record is accepted: the store must
+   * have lost its last writes. The store may even have lost the exchange of the code, but it still has the record.
    *
    * If the client was renewed since, any refresh token is accepted once, and the authorization gets the client's
-   * generation. All older tokens are then treated as predecessors of this rotation, because the client may have an
-   * older token than an attacker who refreshed with the client's former secret.
+   * generation. Every older token then counts as the direct predecessor, because the client may have an older token
+   * than an attacker who refreshed with the client's former secret.
    */
   rotate(
     id: string,

@@ -28,7 +28,7 @@ function isDomain(domain: string): boolean {
   return DOMAIN.test(ascii) && (ascii === spelled || domainToUnicode(ascii) === spelled);
 }
 
-/** Returns the address with its domain in Unicode if the domain has the form `xn--bcher-kva.example`, or undefined. */
+/** Returns the address with its domain in Unicode; undefined unless the domain is like `xn--bcher-kva.example`. */
 export function inOwnScript(address: string): string | undefined {
   const at = address.lastIndexOf('@') + 1;
   const domain = address.slice(at).toLowerCase();

@@ -123,7 +123,7 @@ function speaksForService(name: string): boolean {
 /** Names shorter than this are ignored: others contain them by chance, as “Togo App” contains “to” and “Go”. */
 const SHORTEST_WITH_VARIANTS = 4;
 
-/** Returns a test for another name's look: true if `name` only adds numbers and generic words to the other name. */
+/** Returns a test: true for the look of a name to which `name` only adds numbers and generic words. */
 export function variantTest(name: string): (look: string) => boolean {
   const variants = [name, name.replace(/v?\p{N}+/giu, '')].map(lookOf);
   return (look) =>

@@ -24,7 +24,7 @@ export async function claimsOf(
     (match !== 'external_id' || token[accountClaim] !== undefined) &&
     (match !== 'verified_email' || token.email !== undefined);
   const hasMore = configuration.serverMetadata().userinfo_endpoint !== undefined;
-  // The client library checks that userinfo has the same subject (OpenID Connect Core §5.3.2).
+  // The client library compares the subjects of userinfo and ID token (OpenID Connect Core §5.3.2).
   const more: Claims = isWhole || !hasMore ? {} : await fetchUserInfo(configuration, accessToken, token.sub);
   // Use the address and its verification from the same source: both from the ID token, or both from userinfo.
   const mail: Claims = token.email === undefined ? more : token;

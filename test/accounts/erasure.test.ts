@@ -109,7 +109,7 @@ onPostgres('the log of a deleted user', (open) => {
     expect(await entriesWith(database)).to.equal(0);
   });
 
-  it('if an account is created again and deleted during the erasure of its id, all its entries are erased', async () => {
+  it('all entries are erased if the account is added and deleted again before the first erasure has ended', async () => {
     await addAccount(database, PERSON);
     await addEntries(database, { account: PERSON, count: 1_500 });
     await remove();

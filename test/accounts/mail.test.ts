@@ -94,7 +94,7 @@ const seenIn = (html: string): string =>
 
 const words = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
-describe('mails to people', () => {
+describe('mails to people are plain text and HTML, accessible, and safe from hostile names', () => {
   let server: MailServer;
   before(async () => {
     server = await startMailServer();
@@ -212,7 +212,7 @@ describe('mails to people', () => {
   });
 
   describeInBrowser('mails in a mail program', (visit) => {
-    it('mails are accessible, light and dark', async () => {
+    it('mails are accessible in light mode and in dark mode', async () => {
       const { page, problems } = await visit(PHONE);
       const requests: string[] = [];
       page.on('request', (request) => requests.push(request.url()));

@@ -48,7 +48,7 @@ describe('password rules', () => {
   });
 });
 
-describe('password hash', () => {
+describe('a password hash matches only its own password', () => {
   const password = `\uFFFD Bücher ${'correct horse battery staple '.repeat(9)}`.slice(0, 256);
   const turn = { email: 'ada@demo.test' };
   let hash: string;
@@ -167,7 +167,7 @@ describe('sign-in', () => {
     expect(await hashesOf(() => signIn({ email, password }))).to.equal(1);
   });
 
-  it('a sign-in succeeds even if its hash cannot be replaced, and the failure is reported', async () => {
+  it('a sign-in succeeds even if the password hash cannot be replaced, and the failure is reported', async () => {
     const cheap = await hashWith(password, CHEAP);
     await database.query('UPDATE accounts SET password_hash = $1', [cheap]);
     const accept = await refuseChanges(database, 'UPDATE ON accounts');

@@ -14,7 +14,7 @@ import { addPerson, addTestClient, connectMany } from '../support/seed.ts';
 
 const DAY = 86_400_000;
 
-describe('the age and users of a client', () => {
+describe('the consent page shows the age and users of a client', () => {
   const open = testDatabase();
   const parts = () => ({ database: open, changes: silentChangeFeed, clock: systemClock });
   const addAccount = async (): Promise<string> =>

@@ -153,7 +153,7 @@ describe('revocation of connections and authorizations', () => {
     expect(await recorded()).to.have.length(1);
   });
 
-  it('the longest refresh lifetime is stored again if the database lost it; a shorter one needs no database', async () => {
+  it('the longest refresh lifetime is stored again after a loss, and shorter ones need no database', async () => {
     const stored = async () =>
       (await database.query('SELECT refresh_lifetime_seconds AS seconds FROM lasting_numbers'))[0];
     await revocations.keepEndsFor(2);

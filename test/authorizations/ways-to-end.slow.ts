@@ -3,7 +3,7 @@ import { cheapPasswords } from '../support/cheap-passwords.ts';
 import { onPostgresAndRedis, startsOn } from '../support/service.ts';
 import { endOfAccess } from './ways-to-end.ts';
 
-describe('each event that ends access, on the embedded database', () => {
+describe('an event that must end access does so on the embedded database', () => {
   cheapPasswords();
   endOfAccess(startsOn('embedded'), 'varied', 'revocations');
 });

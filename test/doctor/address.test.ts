@@ -133,7 +133,7 @@ describeOn([postgresServer, redisServer, openssl], 'operator doctor, over TLS', 
   });
   after(opened.closeAll);
 
-  it('the doctor accepts a certificate with Secure cookies, says how to trust a private CA, and warns before it expires', async () => {
+  it('the doctor warns of expiring certificates, explains trust in a private CA, and requires Secure cookies', async () => {
     const proxy = await proxies(certificate(5));
     const node = await nodeBehind(opened, `https://localhost:${proxy.port}`);
     proxy.conduct.leadTo = node.settings.server.port;

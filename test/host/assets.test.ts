@@ -80,7 +80,7 @@ describe('static text files are sent compressed, but pages and API answers are n
     }
   });
 
-  it('the stylesheet with the brand colour is sent compressed, and one with the colour of another node uncompressed', async () => {
+  it('the stylesheet with the brand colour is sent compressed, and one with another colour is sent uncompressed', async () => {
     const { brand } = on.service.settings;
     await on.service.apply({ ...on.service.settings, brand: { ...brand, colour: '#0B5CAD' } });
     const coloured = (await files()).find((url) => url.endsWith('?colour=0b5cad')) ?? '';

@@ -42,7 +42,7 @@ onPostgresAndRedis('GET /audit', (start) => {
     });
   const read = async (query = ''): Promise<Answer> => JSON.parse((await ask(query)).text);
 
-  it('the pages of the audit log contain each entry once, oldest first, in the form of the schema', async () => {
+  it('the pages of the audit log contain each entry once, oldest first, as docs/audit.schema.json describes', async () => {
     const ids: number[] = [];
     for (let query = '?limit=7'; ; ) {
       const { entries, next, more } = await eventually(() => read(query));

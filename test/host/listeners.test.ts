@@ -343,7 +343,7 @@ describe('a listener disconnects slow clients, and loses no answer when it shuts
     await left;
   });
 
-  it('a listener that shuts down keeps a connection whose stream has just ended for one more request', async () => {
+  it('a listener that shuts down answers one more request on a connection whose stream has just ended', async () => {
     const { ServerResponse, leave } = createDeparture();
     let endStream = (): void => {};
     const server = await listen(

@@ -38,7 +38,7 @@ describe('paths and methods', () => {
     '/assets/gatehouse.css': 'HEAD, GET',
   };
 
-  it('an unsupported method is answered with 405 and Allow: to programs as JSON, to users as a page', async () => {
+  it('an unsupported method gets 405 with the header Allow, as JSON for programs and as a page for users', async () => {
     for (const [path, allowed] of Object.entries({ ...programs, ...pages })) {
       for (const method of METHODS) {
         if (allowed.includes(method)) continue;

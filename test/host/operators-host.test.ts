@@ -71,7 +71,7 @@ describe("the operators' listener", () => {
   });
 });
 
-describe('the paths /changes, /leaks and /audit, which have secrets of their own', () => {
+describe('the paths /changes, /leaks and /audit require secrets of their own', () => {
   const start = startsOn();
   const SECRET = 'secret-of-the-tests-0123456789abcdefghij';
   const sender = [{ name: 'tests', secret: SECRET }];

@@ -240,7 +240,7 @@ describe('every answered request has a log line without secrets', () => {
   });
 });
 
-describe('the format of the log line of a request', () => {
+describe('the log line of a request has the format of pino', () => {
   const HOSTILE = [
     '',
     '/"}\\u0022,"status":200,"x":"',

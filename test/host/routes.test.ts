@@ -131,7 +131,7 @@ describe('every route checks the sign-in, form token and owner that it needs', (
     ]);
   });
 
-  it('the profile routes have the expected number of each access check (steps named `require…`)', () => {
+  it('each access check (step named `require…`) occurs in the routes of the profile as often as expected', () => {
     const counts: Record<string, number> = {};
     for (const { steps } of on.service.routes().filter(({ path }) => path.startsWith('/profile'))) {
       for (const { name } of steps) if (name.startsWith('require')) counts[name] = (counts[name] ?? 0) + 1;

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const SLOW = 500;
 
-describe('node src/main.ts under slow clients', () => {
+describe('node src/main.ts withstands slow clients', () => {
   let program: Program;
   let issuer: string;
   const sockets: Socket[] = [];

@@ -76,7 +76,7 @@ describeOn([postgresServer], 'a node whose PostgreSQL cannot write', () => {
       undo: () => set('RESET default_transaction_read_only'),
     }));
 
-  it('while the database is read-only, a node still refuses wrong client secrets, and its log warns that it counts alone', async () => {
+  it('while the database is read-only, a node refuses wrong secrets, and warns that it counts them by itself', async () => {
     await set('SET default_transaction_read_only = on');
     try {
       await eventually(async () => expect((await clientCredentials(service.issuer, machine)).status).to.equal(503));
@@ -97,7 +97,7 @@ describeOn([postgresServer], 'a node whose PostgreSQL cannot write', () => {
     }));
 });
 
-describe('an embedded database on a full disk', () => {
+describe('a node with an embedded database on a full disk recovers when the disk has space again', () => {
   let disk: string;
   let service: TestService | undefined;
 

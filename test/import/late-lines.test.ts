@@ -248,7 +248,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results([known])).to.deep.equal(['ok']);
   });
 
-  it('a line does not delete a user who was added again after the time of the line', async () => {
+  it('a line that deletes a user is outdated if a newer change added the user again', async () => {
     const { email } = await addPerson(on.service, 'Rhea Return', 'rhea@example.test');
     await run(`accounts delete ${email} --yes`);
     const [row] = await on.service.database.query<{ now: Date }>("SELECT clock_timestamp() - interval '1 ms' AS now");
@@ -300,7 +300,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await results(at(30, [line.account('E2', { email })]))).to.deep.equal(['ok']);
   });
 
-  it('a late warehouse move ends rights set after the move; only a line newer than the rights restores them', async () => {
+  it('a late warehouse move ends newer rights; only a rights line newer than those rights sets them again', async () => {
     const { n, base } = await add(on);
     const to = line.organization(`O${n}-to`);
     const rights = line.rights(`A${n}`, `W${n}`, 'read');
@@ -377,7 +377,7 @@ onPostgresAndRedis('late lines', (start) => {
     expect(await access.accessOf({ accountId: account })).to.deep.equal([]);
   });
 
-  it('a line from a sender whose clock is ahead is not applied again after a later command', async () => {
+  it('a pushed line with a time in the future is outdated after a later command removes its record', async () => {
     const records = await add(on);
     const ahead = at(-120, [LATE.membership(records.n)]);
     expect(await results(ahead)).to.deep.equal(['ok']);
@@ -425,7 +425,7 @@ onPostgresAndRedis('late lines', (start) => {
     }
   });
 
-  it('a pushed line from before an email change sets the external id if only the letter case changed', async () => {
+  it('a late pushed line sets the external id of an account whose email changed only in letter case since', async () => {
     const { email } = await addPerson(on.service, 'Sven Spelling', 'sven@example.test');
     await run(`accounts update ${email} --new-email Sven@example.test`);
     expect(await results(at(30, [line.account('A-Sven', { email })]))).to.deep.equal(['ok']);

@@ -234,7 +234,7 @@ onPostgres('the check of an import file', (open) => {
     expect(counts.account).to.include({ added: 600 - FIRST_BATCH, unchanged: FIRST_BATCH });
   });
 
-  it('a conflict in the database is reported as a concurrent change, but not another error of the database', async () => {
+  it('an import reports a database conflict as a concurrent change, and any other database error as it is', async () => {
     const { database } = parts();
     for (const [error, words] of [
       ["EXCEPTION 'out of order'", 'out of order'],

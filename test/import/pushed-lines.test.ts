@@ -17,7 +17,7 @@ const { account, membership, organization, rights, warehouse } = line;
 const OTHER_SECRET = 'another-secret-of-the-tests-0123456789abc';
 const MEGABYTE = 1024 * 1024;
 
-describe('pushed changes', () => {
+describe('pushed lines change records, or are refused with a reason', () => {
   const start = startsOn();
   let running: TestService;
   let senders = { changes: [...SENDERS.changes, { name: 'hr', secret: OTHER_SECRET }] };
@@ -232,7 +232,7 @@ describe('pushed changes', () => {
     expect(await results(account('A1', { email: 'new@example.test' }), named)).to.deep.equal(['ok', 'ok']);
   });
 
-  it('pushed lines may remove 50 records an hour, or 10 % of the users if that is more; an operator can allow more', async () => {
+  it('`POST /changes` may remove 50 records an hour, or 10 % of the users if more; an operator can allow more', async () => {
     const people = Array.from({ length: 60 }, (_, index) => `P${index}`);
     await send(...people.map((id) => account(id)));
     const gone = people.map((id) => ending({ type: 'account', external_id: id }));
@@ -416,7 +416,7 @@ describe('pushed changes', () => {
       expect(oneLine.results).to.deep.equal(['line_invalid']);
     });
 
-    it('a request cut off in its body changes nothing; one cut off before its answer is applied, and can be repeated', async () => {
+    it('a request cut off in its body changes nothing; if only its answer is lost, it is applied and repeatable', async () => {
       cut(request(bodyOf([account('A1'), account('A2')])).slice(0, -10));
       await eventually(() => {
         const requests = running.logLines.filter((one) => one.includes('"path":"/changes"'));

@@ -31,7 +31,7 @@ for (const language of ['en', 'de']) {
       await readAndClick(page, 'button', t('sign-in.title'));
     }
 
-    it('an administrator blocks an app in Hamburg within 5 clicks and 200 words', async () => {
+    it('an administrator blocks an app with at most 5 clicks and 200 words to read', async () => {
       const organizationId = on.seeded.organization.id;
       const hamburg = (await on.service.organizations.addWarehouse({ organizationId, name: 'Hamburg' })).id;
       const admin = await addMember(on, 'Olga Owner', 'owner');

@@ -45,7 +45,7 @@ async function tokensOf(on: Seeded): Promise<Record<string, string>> {
   };
 }
 
-describe('GET /oauth/verify', () => {
+describe('GET /oauth/verify identifies the caller of a request for a proxy', () => {
   const on = startSeeded();
   const verify = (token?: string, client: TestClient | undefined = on.clients.resourceServer, more = {}) =>
     fetch(`${on.issuer}/oauth/verify`, {

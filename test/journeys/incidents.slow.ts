@@ -71,7 +71,7 @@ const expectReady = (service: TestService) =>
   eventually(async () => expect((await readinessOf(service)).body).to.include({ status: 'ready' }));
 
 describeOn([postgresServer], 'the incident of a broken settings file', () => {
-  it('nodes keep working with the last valid settings, and the documented commands restore these', async () => {
+  it('nodes keep working with the last valid settings, and the documented commands apply a corrected file', async () => {
     const file = path.join(temporaryDirectory('settings'), 'gatehouse.yaml');
     const issuer = `http://localhost:${await freePort()}`;
     const good = `issuer: ${issuer}\nlog:\n  level: warn\n`;

@@ -66,7 +66,7 @@ describe('a redirect to the result of a submitted form', () => {
     expect((await browse(location)).status, 'another person').to.equal(200);
   });
 
-  it('a form result keeps Retry-After; a program, a long form and the 201st form in an hour get no redirect', async () => {
+  it('a stored form result keeps Retry-After; a program, a long form or the 201st form an hour gets no redirect', async () => {
     const person = createPerson(on.issuer);
     const browse = browserOf(person);
     const page = await person.get('/login');

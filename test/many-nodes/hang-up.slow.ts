@@ -29,7 +29,7 @@ describeOn([postgresServer, redisServer], 'a node that receives SIGHUP', () => {
   }
   const expiresIn = async (): Promise<unknown> => (await clientCredentials(issuer, on.clients.machine)).body.expires_in;
 
-  it('on SIGHUP a node applies changed settings and keys, and logs which changed, but no key', async () => {
+  it('on SIGHUP a node applies changed settings and keys, and logs their names, but no value of a key', async () => {
     const client = on.clients.confidential;
     const { refreshToken } = await partnerTokens(issuer, on.seeded).tokens(client);
     const keys = readFileSync(tokenKeysFile, 'utf8');

@@ -24,7 +24,7 @@ const PACKAGES = [
 const run = promisify(execFile);
 const readme = readFileSync(path.join(MODULE, 'README.md'), 'utf8');
 
-describe('the Python package', () => {
+describe('the Python package is typed, and its README has working programs', () => {
   const on = startSeeded();
   const opened = createOpened();
   const folder = temporaryDirectory('python-package');

@@ -19,7 +19,7 @@ import { expectWrongUsage, operatorWith, refusalFrom, valueFrom, variablesOf } f
 
 const PASSWORD = 'a password of ada’s ';
 
-describe('operator accounts', () => {
+describe('operators manage accounts by commands', () => {
   const { run, value, refusal, parts, records, mailing } = setUpOperator();
   const add = (name: string) => `accounts add --email ${name}@example.test --name ${name}`;
   const links = () => {
@@ -212,7 +212,7 @@ describe('the operator can link accounts with identities at a provider, list the
     expect(await linksOf('a1@example.test')).to.deep.equal(['ada again']);
   });
 
-  it('`links list` shows the id of a configured provider; without passwords an invitation link signs the user in', async () => {
+  it('without passwords, `accounts invite` prints a link to sign in, and `links list` the id of a provider', async () => {
     const config = fileWith(`
 sign_in:
   passwords: false

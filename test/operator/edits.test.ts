@@ -28,7 +28,7 @@ describe('operator commands change and delete records of a running service', () 
     eventually(async () => expect(await on.partner.isActive(token)).to.equal(false));
 
   // The first test, because it counts what lists contain.
-  it('each list command has pages, and its --match searches every column', async () => {
+  it('each list command prints pages, and its --match searches every column', async () => {
     for (const client of [on.clients.confidential, on.clients.otherConfidential]) {
       await on.partner.tokens(client);
     }

@@ -10,7 +10,7 @@ import { createPage, type Environment, keysOf, operatorWith, storesOf } from './
 
 const ERASE = '\r\u001B[K';
 
-describe('the progress line', () => {
+describe('a progress line shows the state of the work on a terminal', () => {
   it('the progress line shows work done, speed and time left, and changes at most ten times a second', () => {
     let time = 0;
     const terminal = Object.assign(createPage(), { isTTY: true, columns: 60 });

@@ -37,7 +37,7 @@ describeOn([postgresServer], 'commands while the settings file is refused', () =
     expect(both.errors).to.contain('GATEHOUSE_ISSUER').and.contain('log.levle').and.not.contain('default settings');
   });
 
-  it('whatever the settings file, a command without REDIS_URL never calls a token inactive if nodes use Redis', async () => {
+  it('a command without REDIS_URL never reports a token as inactive if nodes use Redis, with any settings file', async () => {
     const { accessToken } = await on.partner.tokens(on.clients.confidential);
     const environment = { ...storesOf(on.service), ...keysOf(on.service) };
     const answersOn = async (redis: string, run = withRefusedFile(environment)) => {

@@ -228,7 +228,7 @@ onPostgresAndRedis('operator revoke', (start) => {
     expect(await records()).to.deep.equal(['tokens_revoked none', 'api_key_revoked grace']);
   });
 
-  it('`revoke` refuses a malformed or inactive token with a remedy, and neither prints nor records it', async () => {
+  it('`revoke` refuses a malformed or inactive token with a remedy, and neither prints nor records the token', async () => {
     const { confidential } = on.clients;
     const inactive = await grace.tokens(confidential);
     await revoke(`--token ${inactive.accessToken}`);

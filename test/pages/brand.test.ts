@@ -138,7 +138,7 @@ describe('the brand of the operator', () => {
     await reloadWith({});
   });
 
-  it('a reload replaces name, logo and colour without a restart, and a replaced logo is gone', async () => {
+  it('a reload replaces name, logo and colour without a restart, and the URL of a replaced logo answers 404', async () => {
     const before = logosIn((await visitor().get('/login')).html)[0];
     const other = brandOf(`logo: ${logoFile('other.png', png(200, 50))}`).logo;
     if (!other) throw new Error('the logo was not read');

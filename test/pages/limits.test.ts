@@ -100,7 +100,7 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     expect(sent.filter(([name]) => name === 'place')).to.deep.equal([['place', on.seeded.warehouse.id]]);
   });
 
-  it('saving a limit keeps an organization that the user has left, even if it is the only one in the limit', async () => {
+  it('saving a limit keeps an organization that the user has left, even if the limit has no other organization', async () => {
     const { elsewhere } = on.seeded;
     const browser = await joinElsewhere('Alba Alone');
     const { memberships, connections } = on.service;

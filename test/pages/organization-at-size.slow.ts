@@ -111,7 +111,7 @@ describeOn([postgresServer], 'the page of a large organization', () => {
     expect(asked).to.have.length.above(15);
   });
 
-  it('the page of a client reads warehouses once for all admins together, and for others only those with rights', async () => {
+  it('the page of a client reads warehouses once for all admins, and for others only those that they may use', async () => {
     const { database } = on.service;
     const { id } = on.seeded.organization;
     const undone = new Error('undone');

@@ -235,7 +235,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
     expect(await shows()).to.equal(false);
   });
 
-  it('if an organization requires approval, the list of a warehouse shows no requests, and only approved clients', async () => {
+  it('if an organization requires approval, a warehouse’s page lists only approved clients, and no requests', async () => {
     const path = `/profile/organizations/${on.seeded.organization.id}`;
     const client = await addTestClient(on.service, 'Waiting App');
     await connect(await join('Wanda Waiting', 'member', ['read']), client);
@@ -366,7 +366,7 @@ onPostgresAndRedis('the page of an organization, by warehouse', (start) => {
       await owner.fillIn(pathOf('let-in', rigaId));
     });
 
-    it('a block in a warehouse does not apply to other clients of the developer with the same redirect host', async () => {
+    it('blocking a client in a warehouse blocks no other client of its developer with the same redirect host', async () => {
       await owner.fillIn(pathOf('end', rigaId));
       const later = await addTestClient(on.service, 'A later app', { ownerAccountId: on.seeded.other.accountId });
       expect(await warehousesOf(await members.connect(on, member, later))).to.deep.equal([rigaId, hamburg].sort());

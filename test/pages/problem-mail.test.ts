@@ -52,7 +52,7 @@ describe('mail about problems of a client', () => {
     await eventually(() => expect(to(last)).to.have.length(1));
   }
 
-  it('a mail about authenticated requests is sent at most once a day, and names all open problems of the owner', async () => {
+  it('refused authenticated requests cause at most one mail a day, with all open problems of the owner', async () => {
     const owner = await addOwner(on.service);
     const [one, two] = [
       await addClient(on.service, 'First Client', owner),
@@ -95,7 +95,7 @@ describe('mail about problems of a client', () => {
       .and.include(`${on.issuer}/profile/oauth-clients/${client.id}/problems`);
   });
 
-  it('the same error of a client is mailed again only after the problem about it has left the list of problems', async () => {
+  it('the same error of a client is mailed again only after its problem is no longer listed', async () => {
     const { owner, client } = await addOwned();
     await failAuthenticated(on.service, client);
     await settled();

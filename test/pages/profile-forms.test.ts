@@ -113,7 +113,7 @@ const forms: Readonly<Record<string, FormUnderTest>> = {
   },
 };
 
-describe('the forms of the profile', () => {
+describe('profile forms of each kind follow the same rules', () => {
   const on = startSeeded({
     clock: true,
     settings: { limits: { clientsPerPerson: 100, apiKeysPerPerson: 100 } },

@@ -44,7 +44,7 @@ describe('the profile', () => {
     expect(html).to.match(/<a href="\/profile\/oauth-clients" *>OAuth Clients<\/a>/);
   });
 
-  it('each section of the profile has a page, which marks its entry in the navigation', async () => {
+  it('each section of the profile has a page whose navigation marks the section as open', async () => {
     for (const section of all) {
       const page = await person.get(`/profile${section}`);
       expect(page.status, section).to.equal(200);

@@ -57,7 +57,7 @@ describe('the letter tile of an app', () => {
     }
   });
 
-  describe('the tile of an app on the pages', () => {
+  describe('pages show the tile of an app', () => {
     const on = startSeeded();
     let owner: ClientOwner & SeededPerson;
 

@@ -51,7 +51,7 @@ describe('consent policy', () => {
     });
   }
 
-  describe('a confidential client', () => {
+  describe('a confidential client needs consent once, and again after certain changes', () => {
     it('a user approves a confidential client once, for all browsers', async () => {
       const client = await newClient();
       expect(await outcome(client)).to.equal('consent');
@@ -98,7 +98,7 @@ describe('consent policy', () => {
       expect(await outcome(client)).to.equal('consent');
     });
 
-    it('a client needs consent again, once, after each change of its owner, even back to a former owner', async () => {
+    it('after each change of the owner, a client needs consent again, once, even if a former owner gets it back', async () => {
       const client = await connectedClient();
       for (const owner of [on.seeded.other.accountId, undefined, on.seeded.other.accountId]) {
         await on.service.clients.transfer(client.id, owner);

@@ -165,7 +165,7 @@ describe('an approval counts only for what the page showed', () => {
     expect(await remembered()).to.equal(undefined);
   });
 
-  it('an approval with a forged hidden field, or with that of another page, needs consent again', async () => {
+  it('an approval with a forged hidden field, or with the hidden field of another page, needs consent again', async () => {
     const [first, second] = [await open(), await open()];
     const own = fieldOf(first, 'shown');
     const [data = '', mac = ''] = own.split('.');

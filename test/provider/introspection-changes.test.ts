@@ -110,7 +110,7 @@ describe('the stream of changes', () => {
     for (const stream of [ofOther].concat(opened)) stream.destroy();
   });
 
-  it('a stream whose reader disconnects before it opens does not count towards the maximum', async () => {
+  it('a stream that its reader leaves before the stream opens does not count towards the maximum', async () => {
     const { host, port } = new URL(on.issuer);
     // Repeat, because the answer is sometimes faster than the end of the connection.
     const client = await eventually(async () => {
@@ -161,7 +161,7 @@ describe('the stream of changes', () => {
     }
   });
 
-  it('the stream ends when its resource server is changed, so that it must authenticate again', async () => {
+  it('the stream of a changed resource server ends, so that the server must authenticate again', async () => {
     const received = await openStream();
     const { id } = on.clients.resourceServer;
     await on.service.clients.suspend(id);
@@ -291,7 +291,7 @@ describe('a stream of changes', () => {
     }
   });
 
-  it('the stream of a reader that lags behind by more changes than are buffered is closed', async () => {
+  it('a stream is closed if its reader is behind by more changes than the node keeps', async () => {
     const stream = open();
     for (let count = 0; count < 60_000; count += 1) announce('accounts', `acc_${count}`);
     await eventually(() => expect(stream.destroyed).to.equal(true));
@@ -363,7 +363,7 @@ describe('a stream of changes', () => {
       }
     });
 
-    it('a stream repeats no changes if its node may have missed some since the requested position was issued', () => {
+    it('a stream repeats nothing if its node may have missed changes since the requested position', () => {
       announce('everything', '');
       time = 1_025;
       expect(beginningOf(open(positionAt(1_021.999)))).to.equal(FIRST);

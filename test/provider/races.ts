@@ -56,7 +56,7 @@ export function defineRaces(rounds: Rounds): void {
       it('no token of a deleted client survives, even if a refresh runs at any moment', () =>
         deleteDuringRefresh(nodes, rounds.each));
 
-      it('one of several parallel exchanges of a code succeeds, and the others end its tokens', () =>
+      it('one of several parallel exchanges of a code succeeds, and the failed ones revoke the tokens of the code', () =>
         exchangeTogether(nodes, rounds.equals));
       it('parallel refreshes of one token all answer 200, with the same successor', () =>
         refreshTogether(nodes, rounds.equals));

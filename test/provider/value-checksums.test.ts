@@ -66,7 +66,7 @@ async function expectAccepted(
   await granted(refresh(issuer, clients.confidential, values.refreshToken));
 }
 
-describe('the checksum in tokens, codes, secrets and API keys', () => {
+describe('a token, code, secret or API key with a wrong checksum is refused without reading a store', () => {
   it('the service and the resource-server module compute the checksum of the documented example', () => {
     const example = `gate_key_${'0123456789'.repeat(4)}abc`;
     expect(withChecksum(example)).to.equal(`${example}AUwE0T`);
@@ -110,7 +110,7 @@ onPostgresAndRedis('issued values', (start) => {
     await expectAccepted(on, on.service, issued);
   });
 
-  it('a value is refused without its checksum, although it was issued', async () => {
+  it('an issued value is refused if its checksum is missing', async () => {
     const { client, values } = await issueAll(on, on.service);
     const { resourceServer, confidential } = on.clients;
     for (const value of [values.accessToken, values.machineToken, values.apiKey]) {

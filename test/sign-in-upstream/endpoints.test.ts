@@ -83,7 +83,7 @@ describe("an answer of a provider's endpoints", () => {
     }));
 });
 
-describe('endpoints of Google and Microsoft', () => {
+describe('endpoints of Google and Microsoft are allowed without configuration', () => {
   const GOOGLE = ['accounts.google.com', 'oauth2.googleapis.com', 'openidconnect.googleapis.com', 'www.googleapis.com'];
   const MICROSOFT = ['login.microsoftonline.com', 'graph.microsoft.com'];
   const unknown = (issuer: string, hosts: readonly string[]) => unknownHosts(hosts, { issuer, endpointHosts: [] });
@@ -96,7 +96,7 @@ describe('endpoints of Google and Microsoft', () => {
   });
 });
 
-describe('endpoints in an internal network', () => {
+describe('a provider on the internet cannot have endpoints in an internal network', () => {
   const HOSTS: Readonly<Record<string, string>> = {
     '10.0.0.1': 'private',
     '100.64.1.1': 'private',

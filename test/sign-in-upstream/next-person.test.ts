@@ -82,7 +82,7 @@ describe('the provider session of one user does not sign in the next user of the
     expect(promptOf(await begin(person, PARTNER))).to.equal('select_account');
   });
 
-  it('the provider does not prompt a user in another browser; the cookie contains only provider ids', async () => {
+  it('a sign-out causes no prompt in another browser, and its cookie contains only provider ids', async () => {
     const person = await signedIn();
     await signOut(person);
     expect(person.cookieHeader('/')).to.match(/gate_ask_who=platform~partner(;|$)/);

@@ -155,7 +155,7 @@ describe('an account to which an attacker had access', () => {
   });
 });
 
-describe('a user without a password whose provider no longer recognizes them', () => {
+describe('a user without a password regains access if the provider no longer recognizes the user', () => {
   const on = startWithUpstream({ passwords: false, hasSecond: true });
 
   it("a user whose provider fails signs in once with an operator's invitation and links another provider", async () => {

@@ -92,7 +92,7 @@ describe('the service can require more than a password for a sign-in', () => {
       expect((await member.get(STRONG_SIGN_IN)).location?.pathname).to.equal('/profile');
     });
 
-    it('if a right password no longer suffices, the refusal names the passkey; a wrong password reveals nothing', async () => {
+    it('the refusal of a correct password names the required passkey; a wrong password reveals nothing', async () => {
       const passkey = await givePasskey();
       await afterGrace();
       const stranger = browser();

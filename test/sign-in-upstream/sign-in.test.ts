@@ -89,7 +89,7 @@ describe('signing in with a provider', () => {
   });
 });
 
-describe('a user who signs in with a provider', () => {
+describe('a user is mailed once about a sign-in with a provider in a new browser', () => {
   const mail = startsWithMail();
   const on = startWithUpstream({ start: mail.start, hasSecond: true });
 

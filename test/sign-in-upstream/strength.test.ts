@@ -9,7 +9,7 @@ import { startWithUpstream } from './service.ts';
 const STRONG_SIGN_IN = '/profile/stronger-sign-in';
 const REQUIRED = { require: 'passkey-or-upstream', requireGraceSeconds: 0 } as const;
 
-describe('an owner whose provider must prove a second factor', () => {
+describe('the provider must prove the second factor of an owner', () => {
   const provider = { acrValues: ['phr', 'mfa'], strongAcr: ['phr', 'mfa'], strongAmr: ['otp', 'hwk'] };
   const on = startWithUpstream({ provider, settings: { signIn: REQUIRED } });
   const STRONG = { acr: 'mfa', amr: ['pwd', 'otp'] };

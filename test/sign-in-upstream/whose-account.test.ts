@@ -106,7 +106,7 @@ describe('a user who signs in with a provider never gets the account of another 
   });
 });
 
-describe('an external id that a provider sends as a number', () => {
+describe('a provider may send an external id as a number if the number is exact', () => {
   const on = startWithUpstream({ provider: { match: 'external_id', accountClaim: 'emp' } });
   const signInWith = (emp: string) => {
     on.upstream.lie = { text: (json) => json.replace(/}$/, `,"emp":${emp}}`) };

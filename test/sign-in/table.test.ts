@@ -80,7 +80,7 @@ describe('a session stores which methods proved the sign-in', () => {
     ]);
   });
 
-  it('many proofs by a provider do not displace the proof by a passkey', () => {
+  it('a session keeps its passkey proof even after many proofs by a provider', () => {
     let proofs: readonly Proof[] = [{ by: 'passkey', at: 1 }];
     for (let at = 2; at < 20; at += 1)
       proofs = withProof(proofs, { ...proof, by: 'provider', at, amr: [`method ${at}`] });

@@ -104,7 +104,7 @@ describe('cache of people, clients and keys', () => {
     expect(process.memoryUsage().arrayBuffers - arrayBuffers).to.be.below(200_000_000);
   });
 
-  it('only changes of its topics, or of "everything", remove values from a cache', async () => {
+  it('only changes of a topic of the cache, or of "everything", remove cached values', async () => {
     await get('key', 'first');
     announce('accounts', 'key');
     announce('clients', 'key');

@@ -58,7 +58,7 @@ describe('a cleaning run executes every job, even if one job fails or has a back
   });
 });
 
-describe('cleaning of the embedded database', () => {
+describe('cleaning the embedded database removes old row versions without autovacuum', () => {
   const start = startsOn('embedded');
 
   it('old versions of refreshed authorizations are removed, although the embedded database has no autovacuum', async () => {

@@ -25,7 +25,7 @@ const mount: Requirement = {
   remedy: 'mount, and the right to (root)',
 };
 
-describe('opening a data directory of PGlite', () => {
+describe('if PGlite cannot open a data directory, the error says what is known about the cause', () => {
   const on = ownDataDirectory();
 
   on.refuses(

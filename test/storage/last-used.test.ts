@@ -121,7 +121,7 @@ describe('last-used times', () => {
     expect(written).to.have.length(2);
   });
 
-  it('a write of last-used times handles only the uses that are due, and not all recent uses', async () => {
+  it('writing last-used times does not look at ids that were written recently', async () => {
     let idsRead = 0;
     /** An id that counts how often it is compared. */
     const countingId = (text: string) =>

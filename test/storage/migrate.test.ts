@@ -144,7 +144,7 @@ describeOn([postgresServer], 'migrations with several nodes', () => {
     await database.close();
   });
 
-  it('a reading command names pending migrations, a writing command applies them, and both warn of a later schema', async () => {
+  it('pending migrations stop reading commands; writing commands apply them; both warn of a later schema', async () => {
     const database = await openEmpty();
     // As after a migration that was interrupted: the table exists, and no migration is applied.
     await database.query(

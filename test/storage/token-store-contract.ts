@@ -346,7 +346,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await store.readAuthorization(id)).to.include({ rotation: 2 });
   });
 
-  it('with a retry window of 0, the store call of a refresh can be repeated until the next refresh', async () => {
+  it('with a retry window of 0, a refresh attempt can be repeated until the next refresh', async () => {
     const id = await beginExchanged();
     const strict = { retryWindowSeconds: 0 };
     expect(await rotate(id, 0, { attempt: 'mine', ...strict })).to.equal('issued');
@@ -433,7 +433,7 @@ export function tokenStoreContract(open: () => Promise<StoreUnderTest>): void {
     expect(await rotate(id, 1, { clientGeneration: 1 })).to.equal('issued');
   });
 
-  it('a renewal of the client does not prolong an expired refresh token or the absolute age', async () => {
+  it('after a renewal of the client, expired or too old refresh tokens are still refused', async () => {
     const [expired, old] = [await beginExchanged(), await beginExchanged(100)];
     time.advance(REFRESH + SLACK);
     expect(await rotate(expired, 0, { clientGeneration: 1 })).to.equal('expired');

@@ -31,7 +31,6 @@ interface Words {
   readonly isWarning?: true;
 }
 
-/** Returns undefined for a value without a text. */
 const known = (text: Message): Message | undefined => (isUnknown(text) ? undefined : text);
 
 const causeOf = (details: Details): Note => [CAUSES[details.cause as EndingCause], leak(details)];
@@ -85,7 +84,7 @@ const refusal = ({ reason, count }: Details): Note => [
 
 const linkOf = ({ purpose }: Details): Note => known(message(`activity.link-${purpose}`));
 
-/** How each action is described, besides its text `action.…`. */
+/** What is shown with the text `action.…` of each action. */
 const WORDS = {
   signed_in: {
     what: ({ confirmation }) => (confirmation ? message('activity.confirmed') : undefined),

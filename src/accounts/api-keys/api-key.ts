@@ -17,7 +17,7 @@ export interface ApiKey extends AccessLimit {
   readonly createdAt: Date;
   /** Null for a key that does not expire. */
   readonly expiresAt: Date | null;
-  /** Accurate to five minutes when the key was read from the database. */
+  /** The time is accurate to five minutes if it was read from the database. */
   readonly lastUsedAt: Date | null;
 }
 
@@ -33,7 +33,7 @@ export const isApiKeyId = (id: string): boolean => /^key_[A-Za-z0-9_-]{16}$/.tes
 
 export type LeakReport = Pick<NewActivity, 'actor' | 'details'>;
 
-/** Without `origin`, the operator acted. @param leak who reported the key as found in public, and further details */
+/** Without `origin` and `leak`, the actor is the operator. @param leak who reported the leaked key, and more details */
 export function keyActivity(
   action: 'api_key_added' | 'api_key_revoked',
   { id, accountId, name, lastFour, places, isReadOnly }: ApiKey,

@@ -83,7 +83,7 @@ export function createApiKeys(parts: {
     return rows;
   }
 
-  /** Removes changed keys from the caches, because the database's notification arrives later. */
+  /** Invalidates cached API keys at once, because the change notification arrives later. */
   function forget(rows: readonly KeptKey[]): void {
     for (const { id, hash } of rows) {
       cache.invalidate('api-keys', hash);

@@ -70,8 +70,8 @@ export function createIdentities({ database, clock }: { readonly database: Datab
   return {
     /** Records a sign-in. The first sign-in with an imported link deletes the one-time links of the account. */
     async use({ issuer, subject }: Identity): Promise<UsedIdentity | undefined> {
-      // Use one statement: if the link is removed in parallel, which ends the account's sessions, the statement returns
-      // the account as it was before the removal.
+      // Use one statement. If the link is removed in parallel, the account must be as before the removal, so that the
+      // removal ends the new session, too.
       const [row] = await database.query<AccountRow>(
         `WITH used AS (
             UPDATE account_identities SET last_used_at = $3

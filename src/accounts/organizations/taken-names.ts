@@ -7,9 +7,9 @@ import type { OwnText } from '../../texts/texts.ts';
 export function createTakenNames(issuer: string, brandName: () => OwnText) {
   return {
     /**
-     * True if the name looks like that of the service, of an organization, or of a client that the operator verified.
-     * Owners and admins may use the name of their organization, and the owner of a verified client may use its name.
-     * The name of a verified client is taken even with generic words around it. Makes the same query for every name.
+     * True if the name looks like that of the service, of an organization, or of a verified client. Exceptions: owners
+     * and admins may use the name of their organization, and a client's owner the name of the client. Generic words
+     * around the name of a verified client make no difference. Makes the same query for every name.
      *
      * @param tx the transaction that creates or changes the client
      * @param ownerAccountId absent if the operator provides the client

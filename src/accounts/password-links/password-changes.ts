@@ -94,7 +94,7 @@ export function createPasswordChanges(parts: {
       const link = await links.find(token);
       if (!link) return undefined;
       const { purpose } = link;
-      // Refuse a mailed link without a password: it was sent when the service still had passwords.
+      // Without passwords, refuse a mailed link: it was sent when the service still had passwords.
       if (purpose === 'forgotten' && how.password === undefined) return undefined;
       const account = await change(link.account, {
         ...how,

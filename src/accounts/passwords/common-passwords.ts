@@ -32,6 +32,6 @@ function partsOf(words: string): string[] {
 
 /** Returns `abc` for `abcabcabc`, and a text without repetition unchanged. */
 function repeatedUnit(text: string): string {
-  // The second position at which `text` occurs in the doubled text is the length of the repeated part.
+  // In `text + text`, the second `text` begins one repeated unit after the first.
   return text.slice(0, (text + text).indexOf(text, 1));
 }

@@ -19,7 +19,7 @@ const MAX_SERVED = 1_000;
 
 /**
  * Thrown without hashing if too many requests wait, or if this request was dropped in favor of a caller with fewer
- * waiting requests. `isOwn`: other passwords of the same account or network address wait or are being hashed.
+ * waiting requests. `isOwn`: another request for this account or network address is waiting or in progress.
  */
 export class TooManyPasswords extends Error {
   readonly code = 'too_many_passwords';

@@ -1,4 +1,4 @@
-/** The kinds of values of settings, each with the message for a value of another kind. */
+/** The kinds of settings: how each parses a value, and the message about a wrong value. */
 import { z } from 'zod';
 
 export interface Expectation {
@@ -6,7 +6,7 @@ export interface Expectation {
   readonly accepts: string;
   /** An example of a valid value, which follows "write" in the remedy for an invalid value. */
   readonly example: string;
-  /** The suffix of the setting's name in the code. In the file, the value contains the unit, such as `10m`. */
+  /** In code, the setting's name ends with this unit. In the settings file, the value contains a unit (`10m`). */
   readonly unit?: 'Seconds';
 }
 
@@ -16,7 +16,7 @@ export const expectations = z.registry<Expectation>();
 /** A branded number of seconds. `InCode` in settings.ts uses the brand to append the unit to the setting's name. */
 export type Seconds = number & z.core.$brand<'seconds'>;
 
-/** Parses a duration such as `10m` into seconds. Both limits are durations, too, and inclusive. */
+/** Parses a duration such as `10m` into seconds. `from` and `to` are durations, and allowed values. */
 export function duration(from: string, to: string) {
   const example = durationSeconds(from) <= 600 && durationSeconds(to) >= 600 ? '10m' : from;
   return z

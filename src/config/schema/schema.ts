@@ -37,7 +37,7 @@ const server = section('The two listeners of the service.', {
   proxy_hops: reloadable(wholeNumber(0, 10).exactOptional(), {
     about:
       'Number of your own reverse proxies in front that each append to X-Forwarded-For. ' +
-      'With 0, this header is ignored. The number is required if the issuer is https; otherwise, the default is 0.',
+      'With 0, X-Forwarded-For is ignored. The setting is required if the issuer is https; the default is 0 otherwise.',
     example: 1,
   }),
   max_connections: fixed(wholeNumber(1, 1_000_000).default(15_000), {

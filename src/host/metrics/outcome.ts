@@ -1,4 +1,4 @@
-/** Counters of the results of tokens, sign-ins, mail and background jobs, and a gauge of the latest reload. */
+/** Counters of token requests, sign-ins, mails and background jobs, and a gauge of the latest reload. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { SECRET_KINDS } from '../../base/random-id.ts';
 import type { PasswordOutcomes } from '../../pages/sign-in/password-check.ts';

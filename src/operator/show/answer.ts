@@ -101,7 +101,7 @@ export async function whatEnded(
     state: 'revoked',
     why: entryText(entry),
     name: name === undefined ? undefined : `${name}`,
-    // The account in an entry about a client is the owner of the client, so leave it out.
+    // In an entry about a client, the account is only the owner of the client, so leave it out.
     account: clientId === undefined ? await byId(accounts, accountId) : undefined,
     client: await byId(clients, clientId),
     lastFour,
@@ -180,7 +180,7 @@ async function excludedSentences({ access }: Registries, accountId: string, clie
   ];
 }
 
-/** @param forgotten a sentence about why an issued value may have no record */
+/** @param forgotten a sentence on why the service may have forgotten a value */
 export const unknownValue = (forgotten?: string): Answer => ({
   state: 'unknown',
   why:

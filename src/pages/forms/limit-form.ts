@@ -59,8 +59,8 @@ export function limitFields(
       id,
       name,
       /**
-       * True if the organization has a checkbox. A user's only organization needs none if its warehouses have
-       * checkboxes, but gets one if the limit contains it, because the form would otherwise lose this choice.
+       * True if the organization has a checkbox. If a user has one organization with warehouses, their checkboxes
+       * suffice. But a chosen organization keeps its checkbox, so that the form does not lose the choice.
        */
       isOffered: organizations.length > 1 || warehouses.length === 0 || chosen.has(id),
       isChosen: chosen.has(id),

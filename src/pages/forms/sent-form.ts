@@ -14,7 +14,7 @@ export function sentFormFrom(form: URLSearchParams, typed: readonly string[]) {
   return {
     /** A hash that is stored with the created object, and reveals neither the values of the form nor `shownAs`. */
     key: sha256(`made ${content}`),
-    /** Returns the name under which a secret is stored until it is shown. If sent again, a form gets the same name. */
+    /** Returns the name under which a secret is stored until it is shown. Sending a form again gives the same name. */
     shownAs: (id: string): string => sha256(`shown ${id} ${content}`),
   };
 }

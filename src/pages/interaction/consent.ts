@@ -57,7 +57,7 @@ declare module '../view-data.ts' {
       /** How the client has changed since the earlier approval, as sentences. */
       readonly since: readonly Message[];
       readonly limit: LimitFields;
-      /** Why the button *Approve* had no effect, as sentences; empty before the button is pressed. */
+      /** Reasons why the button *Approve* had no effect; empty before the button is pressed. */
       readonly changes: readonly Message[];
     };
   }
@@ -139,7 +139,7 @@ export function createConsentSteps(parts: {
       const page = seals.open<Asked>(form.get(SHOWN_FIELD) ?? '');
       // Ask again if the signed field is invalid or belongs to another interaction.
       if (page?.interaction !== interaction.uid) return seeOther(ctx, ctx.path);
-      // Use the current choices, because a hidden field with all choices of the page could be too large for a form.
+      // Read the choices again, because a hidden field with all choices of the page could be too large for a form.
       const { allowed } = await choicesOf(interaction.account.id, interaction.client.id);
       const limit = limitFrom(page.limit);
       const shown = interaction.askedBefore && chosenBefore(interaction.askedBefore, limit);

@@ -49,8 +49,8 @@ export const fieldOfClient: NonNullable<Form<TypedClient>['fieldOf']> = (problem
 };
 
 /**
- * Checks the typed values by the rules of the client's kind. A form that was sent by a button which adds or removes a
- * row is only shown again, without problems.
+ * Checks the typed values by the rules of the client's kind. If a button that adds or removes a row sent the form,
+ * nothing is checked, and the form is shown again.
  */
 export function checkClientForm(
   typed: TypedClient,

@@ -153,7 +153,7 @@ export function changesOf(client: OwnedClient) {
   };
 }
 
-/** True if access tokens outlive the secret: only a machine client gets access tokens with its secret alone. */
+/** True if access tokens that were issued with this secret stay valid. Only machine clients get such tokens. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
 
 /** Describes the effect of removing a secret, with a warning if the secret may still be in use. */

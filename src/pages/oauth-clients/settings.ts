@@ -63,7 +63,7 @@ export function clientSettingsPage(parts: {
 
   const page = {
     admit: [own.requireOwnClient],
-    // Only the client's owner can open this page, so a form that was rendered for another user is not shown again.
+    // Do not show a form again that was rendered for another user: only the client's owner can open this page.
     isForEverybody: false,
     fieldOf: fieldOfClient,
     async draw(ctx: Context, typed: TypedClient, { notice, problems }: Said): Promise<void> {

@@ -179,7 +179,7 @@ export function organizationsPage(parts: {
     ending<{
       /** The client that the path names. */
       readonly client: ReachingClient;
-      /** Undefined if the block is in the whole organization. */
+      /** Undefined if the block applies to the whole organization. */
       readonly warehouse: Organization['warehouses'][number] | undefined;
       /** The name of the warehouse, or of the organization. */
       readonly place: string;
@@ -252,7 +252,7 @@ function warehouseFilter({ warehouses }: Organization, chosen: string | undefine
     found: found.length,
     /** Undefined if the page has links to all warehouses. */
     search: hasSearch ? search : undefined,
-    /** Hidden fields with the parameters of the shown part. */
+    /** Hidden fields that preserve the page's parameters. */
     kept: Object.entries(shown).map(([name, value]) => ({ name, value })),
     allUrl: urlWith(url, shown),
     links: [...new Set([...present, ...linked])].slice(0, MAX_WAREHOUSES).map(({ id, name }) => ({

@@ -133,7 +133,7 @@ export const partOf = <Row extends Reached>(
       rows,
       /** Take the column headings from the first row, because all rows have the same columns. */
       columns: rows[0]?.facts.map(({ label }) => label) ?? [],
-      /** The page with all rows; undefined if this page shows all rows. */
+      /** URL of the list's own page; undefined there, and if no row is missing. */
       allUrl: (isMore || rows.length < list.total) && !isAlone ? list.allUrl : undefined,
       /** How many rows were not used for 90 days, and a link to them; undefined if there are none. */
       unused: count > 0 ? { count, url: `${list.allUrl}&only=unused` } : undefined,

@@ -136,8 +136,8 @@ interface UseLinkParts {
 }
 
 /**
- * Returns a function that uses the link, informs the user by mail and redirects the user, who is signed in after an
- * invitation. The function returns false for a used or expired link, and throws the errors of `PasswordChanges`.
+ * Returns a function that uses the link, informs the user by mail, and signs the user in or redirects to sign-in. The
+ * function returns false for a used or expired link, and throws the errors of `PasswordChanges`.
  */
 function createUseLink(parts: UseLinkParts): (ctx: Context, token: string) => Promise<boolean> {
   const { kit, passwordChanges, formDrafts, waiting, endingChoices, neededMethods, standings, signIns, mail } = parts;

@@ -256,7 +256,7 @@ interface Choice {
   readonly value?: string;
   /** When a sign-in method was added. */
   readonly since?: Date;
-  /** True if the one-time link must not remove the sign-in method, so that the page has no checkbox for it. */
+  /** True if the one-time link may not remove the sign-in method. Such a method has no checkbox. */
   readonly isKept?: boolean;
 }
 

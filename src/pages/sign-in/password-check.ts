@@ -15,7 +15,7 @@ import type { KnownDevices } from './known-devices.ts';
 interface Credentials {
   readonly email: string;
   readonly password: string;
-  /** The signed-in account, if any. The correct password of another account is then refused. */
+  /** The signed-in account, if any. If it is set, the password of any other account is refused. */
   readonly accountId?: string;
 }
 

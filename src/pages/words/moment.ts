@@ -25,7 +25,7 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** Returns `{ count: 30, unit: 'day' }`, in the largest unit that leaves no remainder. */
+/** Converts seconds to the largest unit without a remainder: `{ count: 30, unit: 'day' }`. */
 export function inUnits(seconds: number) {
   const [unit, size] = UNITS.find(([, size]) => seconds % size === 0) ?? (['second', 1] as const);
   return { count: seconds / size, unit };

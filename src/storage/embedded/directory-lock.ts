@@ -16,7 +16,7 @@ const held = new Set<DatabaseSync>();
  * Locks the directory. Returns undefined if another process, or this one, has the lock.
  *
  * Node has no function for kernel locks, but its SQLite locks a file during an exclusive transaction. The file stays
- * empty, and is never removed, because two processes could then lock two files.
+ * empty. Never remove it: two processes could then lock two different files.
  *
  * @throws DataDirectoryRefused
  */

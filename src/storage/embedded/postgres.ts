@@ -139,9 +139,8 @@ async function openDatabaseIn(directory: string): Promise<PGlite> {
 }
 
 /**
- * Creates the database in a folder of its own, and gives the folder its name when all files are
- * written. PGlite recognizes a database by the file PG_VERSION, which it does not write last: it
- * could not open a database whose creation was interrupted.
+ * Creates the database in a temporary folder, and renames the folder when all files are written. PGlite recognizes a
+ * database by PG_VERSION, but writes other files later: it would try to open an incomplete database, and fail.
  */
 async function createCluster(directory: string): Promise<void> {
   const unfinished = path.join(directory, UNFINISHED);

@@ -173,8 +173,8 @@ const TERMINATE = 'X'.charCodeAt(0);
 /**
  * Reassembles the messages of a connection.
  *
- * @returns a function that takes the next bytes and returns the exchanges that they complete: all
- *   messages up to one after which the client waits for answers.
+ * @returns a function that takes the next bytes and returns the exchanges that are now complete. An exchange ends where
+ * the client waits for answers.
  */
 function createReader(): (bytes: Buffer) => Buffer[] {
   let received: Buffer = Buffer.alloc(0);

@@ -160,7 +160,7 @@ describeOn([postgresServer], 'users cached by a node', () => {
   });
 });
 
-describe('access', () => {
+describe('the access of a user depends on the role in each organization', () => {
   const database = testDatabase();
   const parts = { database, changes: silentChangeFeed, clock: systemClock };
 

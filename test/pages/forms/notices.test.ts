@@ -9,7 +9,7 @@ import { type SignedInPerson, signedIn } from '../signed-in-person.ts';
 const CONNECTIONS = '/profile/connections';
 const NOTICE_TEXT = 'Everything is disconnected';
 
-describe('the notice after a redirect', () => {
+describe('a notice after a redirect is shown once, to the right user, on the intended page', () => {
   const on = startSeeded({ clock: true });
   let person: SignedInPerson;
 

@@ -135,7 +135,7 @@ describe('forms that create a client or an API key', () => {
     });
   }
 
-  describe('the rules for every form that creates a client or an API key', () => {
+  describe('a repeated form creates no second client or API key, and a secret is shown for five minutes', () => {
     const [one] = FORMS;
     const { path, fields } = one;
     before(signInBoth);

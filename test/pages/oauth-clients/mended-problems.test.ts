@@ -75,7 +75,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     expect(textOf((await owner.get(`${path}/problems`)).html)).to.include('The sent URI differs only in a value');
   });
 
-  it('a problem with a wrong secret closes once a secret is added, and reopens if the client sends a wrong one', async () => {
+  it('a wrong secret opens a problem, which a new secret closes and another wrong secret opens again', async () => {
     await wrongSecret();
     await expectCounts(1, 0);
     on.clock.advance(1);
@@ -116,7 +116,7 @@ onPostgresAndRedis('a problem of a client', (start) => {
     expect(group).to.include({ error: 'invalid_client', isMended: false });
   });
 
-  it('a problem with a suspended client closes once the client is resumed', async () => {
+  it('a problem that a suspension caused is closed once the client is resumed', async () => {
     await on.service.clients.suspend(client.id);
     await authorize();
     await exchangeCode(on.issuer, client, NO_CODE);

@@ -79,7 +79,7 @@ describeInBrowser('the page of a new secret', (visit) => {
     expect(problems).to.deep.equal([]);
   });
 
-  describe('the example programs on the page', () => {
+  describe('the page for connecting a client shows example programs that can be copied', () => {
     const shown = (page: Page) => page.getByRole('group', { name: /^The program for / });
     const connectUrl = (id: string) => `${on.issuer}${LIST}/${id}/connect`;
 

@@ -50,7 +50,7 @@ describe('creating an OAuth client', () => {
     }
   });
 
-  it('no link or form leads away from an uncopied secret, even without JavaScript, except signing out', async () => {
+  it('a page with a new secret can be left only by confirming the copy or signing out, even without JavaScript', async () => {
     const client = await owner.fillIn(NEW, { name: 'Safe', redirect_uris: REDIRECT_URI });
     const key = await owner.fillIn('/profile/api-keys', { name: 'Safe', expires_in_days: '30' });
     for (const { html } of [client, key]) {

@@ -22,7 +22,7 @@ const lineAfter = (code: string, before: string): string =>
   code.split(before)[1]?.split('\n')[0]?.replace(/,$/, '') ?? '';
 
 describe('example programs for a client escape all values and use only safe addresses', () => {
-  it('example programs contain any value as one string literal of their language', () => {
+  it('example programs quote every value as a string literal of their language', () => {
     const value = `it's "$(id)" \`id\` \\' \\" \\ \${HOME} %s é \u2028 #`;
     const api = { graphqlUrl: 'https://api.example.com', exampleQuery: value };
     const body = JSON.stringify({ query: value });

@@ -147,7 +147,7 @@ onPostgresAndRedis('the test organizations', (start) => {
     await apply(api);
   });
 
-  it('the owner of a suspended client cannot join an organization through it', async () => {
+  it('the page of a suspended client offers no test organization, and its owner cannot join one', async () => {
     const { person, owner, client, connect, change } = await newOwner();
     await on.service.clients.suspend(client.id);
     expect(textOf((await owner.get(connect)).html)).to.not.include('Northern Logistics');

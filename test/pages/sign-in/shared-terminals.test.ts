@@ -60,7 +60,7 @@ onPostgresAndRedis('a shared terminal', (start) => {
     expect(other.person.cookieNames).to.include('gate_device');
   });
 
-  it('a client address that is not an IP address is not a shared terminal', async () => {
+  it('a client address that is not an IP address does not count as a shared terminal', async () => {
     const { answer } = await signedIn({ 'x-forwarded-for': 'unknown' });
     expect(sessionCookie(answer)).to.match(/expires/i);
   });
