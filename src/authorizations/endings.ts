@@ -76,7 +76,7 @@ export function createEndings(parts: {
 }) {
   const { store, revocations, changes = silentChangeFeed } = parts;
   return {
-    /** True if `endUnknown` adds a row for a machine token. If tokens are in the database, it deletes a row. */
+    /** True if `endUnknown` adds a row for a machine token; false if it deletes the row of the token instead. */
     recordsUnknown: !store.isInDatabase,
 
     /**

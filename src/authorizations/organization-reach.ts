@@ -30,7 +30,7 @@ const CLIENTS_AT_ONCE = 100;
 /** How many connections of a client are read with their user's name, rights and time of the last use. */
 export const MAX_EXAMINED = 50;
 export const MAX_COUNTED = 1_000;
-/** How many pages may read at once in this process. Each page uses one database connection of the pool. */
+/** How many pages may query the database at once in this process. Each page uses one connection of the pool. */
 const MAX_READING = 2;
 
 export function createOrganizationReach(parts: { readonly database: Database; readonly clock: Clock }) {

@@ -141,7 +141,7 @@ export function createRevocations(parts: { readonly database: Database; readonly
       return (await database.query(text, [clientId, keyOf(machineToken)])).length > 0;
     },
 
-    /** Returns this authorization's revocation; undefined if only its connection was revoked. */
+    /** Returns this authorization's own revocation, if any, but not that of its connection. */
     async find(id: string): Promise<RecordedEnd | undefined> {
       const [end] = await database.query<RecordedEnd>(`${RECORDED} WHERE id = $1`, [id]);
       return end;

@@ -17,7 +17,7 @@ export function createRemovalLimit(parts: { readonly clock: Clock; readonly limi
   async function left(tx: Queries, wanted: number): Promise<number> {
     const share = limit().endsWith('%') ? Number.parseInt(limit(), 10) : undefined;
     const [row] = await tx.query<{ removed: number; people: number }>(
-      // Counting people is slow: count none if `MIN_OF_SHARE` is enough; otherwise stop when the removals are allowed.
+      // Counting people is slow: count no more than the limit needs, and none if `MIN_OF_SHARE` allows the removals.
       `SELECT removed, (SELECT count(*) FROM (SELECT FROM accounts WHERE suspended_at IS NULL
           LIMIT CASE WHEN removed + $2 > $3 AND $4 > 0 THEN ceil((removed + $2) * 100.0 / $4) ELSE 0 END) x)::int AS people
         FROM (SELECT coalesce(sum(removals), 0)::int AS removed

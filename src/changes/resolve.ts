@@ -142,7 +142,7 @@ async function findAll(tx: Queries, lines: readonly PushedLine[]): Promise<Looku
     value === undefined ? undefined : index.get(`${type} ${by} ${by === 'email' ? emailKey(value) : value}`);
 }
 
-/** @returns undefined if no record matches the line. @throws Refusal */
+/** @returns undefined if the line adds a record. @throws Refusal */
 function ownOf(line: PushedLine, type: NamedType, of: Lookup): Found | undefined {
   const names = namesIn(line as unknown as Text, OWN);
   const { external, id, email } = names;

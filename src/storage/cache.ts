@@ -10,8 +10,8 @@ const DEFAULT_MAX_SIZE = 10_000;
  */
 const MAX_AGE_MS = 60_000;
 /**
- * How many values a cache of texts also keeps as objects. Of many objects, most would survive V8's young generation,
- * and soon be garbage in the old generation.
+ * How many values a cache of texts also stores as objects. These are few, so that V8 can free them while they are
+ * young: a collection of old objects takes much longer.
  */
 const MAX_OBJECTS = 32;
 /** A full cache removes a hundredth of its values at once. */
@@ -217,7 +217,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
 
 const firstWord = (change: string): string => change.split(' ', 1)[0] ?? '';
 
-/** A map of limited total size that removes the oldest entries first. @param removed is called with each entry removed */
+/** A map of limited total size that removes the oldest entries first. @param removed gets each removed entry */
 function createSizedMap<Value extends Cacheable>(maxSize: number, removed: (entry: Entry<Value>) => void = () => {}) {
   const entries = new Map<string, Entry<Value>>();
   const spare = Math.floor(maxSize / EVICTED_AT_ONCE);
@@ -248,7 +248,7 @@ function createSizedMap<Value extends Cacheable>(maxSize: number, removed: (entr
       entries.set(key, entry);
       size += entry.size;
       if (size <= maxSize) return;
-      // Remove many at once: an iteration begins with the places of all entries deleted since the map was enlarged.
+      // Remove many entries at once: each iteration first skips all deleted entries, which can be as many as the rest.
       for (const oldest of entries.keys()) {
         if (size <= maxSize - spare || oldest === key) break;
         remove(oldest);

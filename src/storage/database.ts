@@ -39,7 +39,7 @@ export interface OpenDatabase extends Database {
   ping(): Promise<number>;
   /** How to open a connection outside the pool, for migrations and LISTEN. */
   readonly connection: pg.ClientConfig;
-  /** Receives NOTIFY without a connection. Undefined unless this process serves the database. */
+  /** Listens for notifications of the embedded database in this process; undefined for any other database. */
   readonly listen: Listen | undefined;
   /** The connections of the pool, and the queries that wait for a connection. */
   connections(): { readonly used: number; readonly idle: number; readonly waiting: number };

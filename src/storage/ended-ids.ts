@@ -35,7 +35,7 @@ export function createEndedIds(parts: {
   const answers = createCache<Map<string, boolean>>({ changes, clock, topics: [topic], maxSize: MAX_OWNERS });
   return async (owner, ended, id) => {
     if (ended) return ended.includes(id);
-    // When an id of the owner ends, the cache drops this map, so that no outdated answer is used.
+    // When a token or authorization of the owner ends, the cache drops this map, so that no outdated answer is used.
     const known = await answers.get(owner, async () => new Map());
     const remembered = known.get(id);
     if (remembered !== undefined) return remembered;

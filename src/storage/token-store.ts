@@ -141,8 +141,8 @@ export interface TokenStore extends AuthorizationStore {
   replace(kind: RecordKind, id: string, data: unknown, expiresAt: number): Promise<boolean>;
 
   /**
-   * @returns true if the record existed. At most one of several concurrent callers gets true. If the answer to that
-   * caller was lost, and the step was sent again, no caller gets true.
+   * @returns true if the record existed. At most one of several concurrent callers gets true. No caller gets true if
+   * the answer of the store was lost, and the store was asked again.
    */
   remove(kind: RecordKind, id: string): Promise<boolean>;
 

@@ -225,7 +225,7 @@ onPostgres('connections', (open) => {
     expect(await seen()).to.include({ own: 1, both: 1, people: 1, others: 1, isConnected: true });
   });
 
-  it('counting the users of a revoked client reads no ended connections, even before the rows are marked as ended', async () => {
+  it('counting the users of a revoked client reads no connection, even before the connections are marked as ended', async () => {
     const { accountId, clientId } = connection;
     const MANY = 3_000;
     await connectMany(database, clientId, MANY);

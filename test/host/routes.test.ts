@@ -177,7 +177,7 @@ describe('every route checks the sign-in, form token and owner that it needs', (
     for (const path of paths) expect((await owner.get(path)).status, path).to.equal(404);
   });
 
-  it('only its owner can open the pages of a client, and only owners and admins those of an organization', () => {
+  it('only the owner opens the pages of a client; only owners and admins open the pages of an organization', () => {
     const others = [...under('/profile/oauth-clients/:id'), ...under('/profile/organizations/:id')].filter(
       (row) => !/requireSignedIn (requireOwnForm )?(sayOwnEnded )?require(OwnClient|Admin) /.test(row),
     );

@@ -96,7 +96,7 @@ describe('endpoints of Google and Microsoft are allowed without configuration', 
   });
 });
 
-describe('a provider on the internet cannot have endpoints in an internal network', () => {
+describe('a provider outside of an internal network cannot have endpoints in it', () => {
   const HOSTS: Readonly<Record<string, string>> = {
     '10.0.0.1': 'private',
     '100.64.1.1': 'private',

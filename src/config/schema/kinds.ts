@@ -16,7 +16,7 @@ export const expectations = z.registry<Expectation>();
 /** A branded number of seconds. `InCode` in settings.ts uses the brand to append the unit to the setting's name. */
 export type Seconds = number & z.core.$brand<'seconds'>;
 
-/** Parses a duration such as `10m` into seconds. `from` and `to` are durations, and allowed values. */
+/** Parses a duration such as `10m` into seconds. @param from the shortest allowed duration @param to the longest */
 export function duration(from: string, to: string) {
   const example = durationSeconds(from) <= 600 && durationSeconds(to) >= 600 ? '10m' : from;
   return z

@@ -119,7 +119,7 @@ const limits = section('Limits per person, client or address.', {
     reach: 'for new API keys only',
     about:
       'Maximum lifetime of new API keys in days: people choose 30 days, 90 days or this many, as far as allowed. ' +
-      'Existing keys stay valid. 0 means no limit: people choose 30, 90 or 365 days, or a key without an end.',
+      'Existing keys stay valid. 0 means no limit: people choose 30, 90 or 365 days, or a key that never expires.',
   }),
   sign_in_failures: reloadable(attempts(10), {
     about:

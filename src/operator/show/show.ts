@@ -53,7 +53,7 @@ async function answerTo(registries: Registries, found: FoundValue, isAlone: bool
   return kind === undefined || faults.length > 0 ? malformed(found) : SUBJECTS[kind](registries, text, isAlone);
 }
 
-/** Returns an answer for a failed value, so that the other values are answered. For one value, throws the error. */
+/** Returns an answer if a value is refused or its store fails, so that others are answered. Otherwise throws. */
 function notAnswered(error: unknown, isAlone: boolean): Answer {
   if (!isAlone && error instanceof Refusal) return as('not_answered', error.message, error.remedy);
   if (isAlone || !(error instanceof StorageUnavailable)) throw error;

@@ -153,7 +153,7 @@ export function changesOf(client: OwnedClient) {
   };
 }
 
-/** True if access tokens that were issued with this secret stay valid. Only machine clients get such tokens. */
+/** True if access tokens outlive the secret: only machine clients get tokens by their secret alone. */
 const leavesTokensOf = ({ refusedFrom }: SecretRow, kind: ClientKind): boolean => kind === 'machine' && !refusedFrom;
 
 /** Describes the effect of removing a secret, with a warning if the secret may still be in use. */

@@ -90,7 +90,7 @@ export function createMarks(seals: Pick<Seals, 'macsOf'>) {
     of: (organizationId: string, clients: readonly ApprovableClient[]): string =>
       clients.map((client) => marksOf(organizationId, client)[0]).join('.'),
 
-    /** Returns a function that compares a client with the fingerprints of a sent form. */
+    /** Returns a function that compares a client with what the page showed, whose fingerprints the form contains. */
     in(organizationId: string, form: URLSearchParams): IsAsShown {
       const marks = new Set((form.get(SHOWN_FIELD) ?? '').split('.'));
       return (client) => marksOf(organizationId, client).some((mark) => marks.has(mark));

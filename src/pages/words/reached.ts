@@ -28,7 +28,7 @@ export const describeExclusions = (exclusions: readonly ClientExclusion[], all: 
     return message(`bars.${kind}`, {
       organization: organization?.name ?? '',
       warehouse: warehouse?.name ?? '',
-      // The time is unknown until a member of the organization connects the client.
+      // The start of the exclusion is unknown until a member of the organization connects the client.
       since: at ? toMoment(at) : '',
       isKnown: String(at !== null),
       reason: sentence ?? '',
