@@ -184,7 +184,7 @@ function testRestores(which: 'systemd' | 'others'): void {
     const cookies = [partner.browser, elsewhere].map((browser) => browser.cookieHeader('/profile'));
     await end(revokedBefore);
 
-    const words = section === SECTIONS.systemd ? 'Back up both stores' : 'Back up Redis first';
+    const words = section === SECTIONS.systemd ? 'On the machine of Redis' : 'Back up Redis first';
     await runCommands(commandsBehind(section, words));
 
     const current = await next(await next(refreshed));
