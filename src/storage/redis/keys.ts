@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import { StorageUnavailable } from '../storage-unavailable.ts';
+import { send } from './redis.ts';
 
 /** Maximum number of keys to try until each master has one. Even a master with a thousandth of the slots gets one. */
 const MAX_CANDIDATES = 16_384;
@@ -43,13 +44,13 @@ function slotOf(key: string): number {
  * additional key in a command. Not used for a Cluster, whose keys are on different masters.
  */
 export function readsTogether(redis: Redis | Cluster): (key: string) => Promise<string | null> {
-  if (redis instanceof Cluster) return (key) => redis.get(key);
+  if (redis instanceof Cluster) return (key) => send(redis, 'get', [key]);
   let turn: { readonly keys: string[]; readonly values: Promise<(string | null)[]> } | undefined;
 
   async function readTurn(keys: string[]): Promise<(string | null)[]> {
     await nextTurn();
     turn = undefined;
-    return redis.mget(keys);
+    return send(redis, 'mget', keys);
   }
 
   return async (key) => {

@@ -1,6 +1,8 @@
 /** Lua scripts for atomic steps that need more than one Redis command. Each script has one key. */
-import type { Cluster, Redis, Result } from 'ioredis';
+import { createHash } from 'node:crypto';
+import type { Cluster, Redis } from 'ioredis';
 import { REMEMBER_CODE_SECONDS, REMEMBER_EXPIRED_SECONDS } from '../token-store.ts';
+import { send } from './redis.ts';
 
 /**
  * Replaces a record only if it exists and has not expired by the service's clock. The clock of Redis may be slow, so
@@ -117,41 +119,39 @@ const CONFIRM = `${AUTHORIZATION}
 /** The reply of a script. The values after the outcome are present only for `issued` and `retried`. */
 type IssueReply = [outcome: string, now?: number, usableUntil?: number, rotation?: number];
 
-declare module 'ioredis' {
-  interface RedisCommander<Context> {
-    replaceRecord(key: string, value: string, lifetime: number, now: number, only: string): Result<number, Context>;
-    beginAuthorization(
-      key: string,
-      shift: number,
-      facts: string,
-      codeSeconds: number,
-      absoluteSeconds: number,
-      clientGeneration: number,
-    ): Result<null, Context>;
-    exchangeCode(key: string, shift: number, attempt: string, refreshSeconds: number): Result<IssueReply, Context>;
-    rotateAuthorization(
-      key: string,
-      shift: number,
-      from: number,
-      attempt: string,
-      refreshSeconds: number,
-      retryWindowSeconds: number,
-      clientGeneration: number,
-    ): Result<IssueReply, Context>;
-    confirmRotation(key: string, shift: number, rotation: number): Result<null, Context>;
+/** Returns a function for each script. Not `defineCommand` of ioredis, whose commands survive (see `BriefCommand`). */
+export function scriptsOn(redis: Redis | Cluster) {
+  function script<Reply, Args extends readonly (string | number)[]>(lua: string) {
+    const sha = createHash('sha1').update(lua).digest('hex');
+    return async (key: string, ...args: Args): Promise<Reply> => {
+      try {
+        return await send<Reply>(redis, 'evalsha', [sha, 1, key, ...args]);
+      } catch (error) {
+        // This Redis has not loaded the script yet, so it has run nothing. EVAL also loads it.
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+        return send<Reply>(redis, 'eval', [lua, 1, key, ...args]);
+      }
+    };
   }
-}
 
-const SCRIPTS = {
-  replaceRecord: REPLACE,
-  beginAuthorization: BEGIN,
-  exchangeCode: EXCHANGE,
-  rotateAuthorization: ROTATE,
-  confirmRotation: CONFIRM,
-};
-
-export function defineScripts(redis: Redis | Cluster): void {
-  for (const [name, lua] of Object.entries(SCRIPTS)) {
-    redis.defineCommand(name, { numberOfKeys: 1, lua });
-  }
+  return {
+    replaceRecord: script<number, [value: string, lifetime: number, now: number, only: string]>(REPLACE),
+    beginAuthorization: script<
+      null,
+      [shift: number, facts: string, codeSeconds: number, absoluteSeconds: number, clientGeneration: number]
+    >(BEGIN),
+    exchangeCode: script<IssueReply, [shift: number, attempt: string, refreshSeconds: number]>(EXCHANGE),
+    rotateAuthorization: script<
+      IssueReply,
+      [
+        shift: number,
+        from: number,
+        attempt: string,
+        refreshSeconds: number,
+        retryWindowSeconds: number,
+        clientGeneration: number,
+      ]
+    >(ROTATE),
+    confirmRotation: script<null, [shift: number, rotation: number]>(CONFIRM),
+  };
 }

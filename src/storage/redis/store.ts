@@ -13,8 +13,8 @@ import {
   type TokenStore,
 } from '../token-store.ts';
 import { keyOnEachMaster, readsTogether } from './keys.ts';
-import { reply } from './redis.ts';
-import { defineScripts } from './scripts.ts';
+import { reply, send } from './redis.ts';
+import { scriptsOn } from './scripts.ts';
 
 /** A stored record: `<expiry>:<JSON>`, so that a script reads the expiry without parsing JSON. */
 const RECORD = /^(\d+):(.*)$/s;
@@ -40,8 +40,9 @@ export function createRedisStore(parts: {
   timeShift?: () => number;
 }): TokenStore {
   const { redis, clock, timeShift = () => 0 } = parts;
-  defineScripts(redis);
+  const scripts = scriptsOn(redis);
   const get = readsTogether(redis);
+  const getdel = (key: string) => send<string | null>(redis, 'getdel', [key]);
 
   /** Returns the lifetime in milliseconds; at least 1, because Redis refuses a lower value. */
   const lifetime = (expiresAt: number): number => Math.max(1, expiresAt * 1000 - clock());
@@ -50,7 +51,7 @@ export function createRedisStore(parts: {
   const recordValue = (data: unknown, expiresAt: number): string => `${expiresAt}:${JSON.stringify(data)}`;
 
   async function write(key: string, data: unknown, expiresAt: number): Promise<void> {
-    await reply(redis.set(key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)));
+    await reply(send(redis, 'set', [key, recordValue(data, expiresAt), 'PX', lifetime(expiresAt)]));
   }
 
   /** @param only if given, only a record with this content is replaced */
@@ -58,7 +59,7 @@ export function createRedisStore(parts: {
     const times = [lifetime(expiresAt), epochSeconds(clock)] as const;
     const expected = only === undefined ? '' : JSON.stringify(only);
     const value = recordValue(data, expiresAt);
-    return (await reply(redis.replaceRecord(key, value, ...times, expected))) === 1;
+    return (await reply(scripts.replaceRecord(key, value, ...times, expected))) === 1;
   }
 
   async function read<Data>(key: string): Promise<StoredRecord<Data> | undefined> {
@@ -80,7 +81,7 @@ export function createRedisStore(parts: {
       const key = nameOf('authorization', id);
       const kept = factsValue(facts);
       const lifetimes = [codeSeconds, absoluteSeconds] as const;
-      await reply(redis.beginAuthorization(key, timeShift(), kept, ...lifetimes, clientGeneration));
+      await reply(scripts.beginAuthorization(key, timeShift(), kept, ...lifetimes, clientGeneration));
     },
 
     async readAuthorization(id) {
@@ -92,24 +93,24 @@ export function createRedisStore(parts: {
     async exchangeCode(id, { attempt, refreshSeconds }) {
       if (!isStorableId(id)) return MISSING;
       const key = nameOf('authorization', id);
-      return issueFrom(await reply(redis.exchangeCode(key, timeShift(), attempt, refreshSeconds)));
+      return issueFrom(await reply(scripts.exchangeCode(key, timeShift(), attempt, refreshSeconds)));
     },
 
     async rotate(id, { from, attempt, refreshSeconds, retryWindowSeconds, clientGeneration = 0 }) {
       if (!isStorableId(id)) return MISSING;
       const key = nameOf('authorization', id);
       const lifetimes = [refreshSeconds, retryWindowSeconds] as const;
-      const pending = redis.rotateAuthorization(key, timeShift(), from, attempt, ...lifetimes, clientGeneration);
+      const pending = scripts.rotateAuthorization(key, timeShift(), from, attempt, ...lifetimes, clientGeneration);
       return issueFrom(await reply(pending));
     },
 
     async confirmRotation(id, rotation) {
-      await reply(redis.confirmRotation(nameOf('authorization', id), timeShift(), rotation));
+      await reply(scripts.confirmRotation(nameOf('authorization', id), timeShift(), rotation));
     },
 
     async endAuthorization(id) {
       if (!isStorableId(id)) return false;
-      const found = authorizationFrom(await reply(redis.getdel(nameOf('authorization', id))));
+      const found = authorizationFrom(await reply(getdel(nameOf('authorization', id))));
       return found !== undefined && !isExpired(forgottenAt(found));
     },
 
@@ -126,12 +127,12 @@ export function createRedisStore(parts: {
     async remove(kind, id) {
       if (!isStorableId(id)) return false;
       // Check the expiry in the record itself: Redis may delete an expired record late.
-      return recordFrom(await reply(redis.getdel(nameOf(kind, id)))) !== undefined;
+      return recordFrom(await reply(getdel(nameOf(kind, id)))) !== undefined;
     },
 
     async take(kind, id) {
       if (!isStorableId(id)) return undefined;
-      return recordFrom(await reply(redis.getdel(nameOf(kind, id))));
+      return recordFrom(await reply(getdel(nameOf(kind, id))));
     },
 
     async writeSession(id, uid, data, expiresAt) {
@@ -166,9 +167,9 @@ export function createRedisStore(parts: {
       // all commands at once: one after another, they could wait for several timeouts.
       const all = (key: string) => [
         redis.set(key, now, 'PX', 60_000),
-        redis.replaceRecord(key, now, 60_000, clock(), ''),
+        scripts.replaceRecord(key, now, 60_000, clock(), ''),
         get(key),
-        redis.getdel(key),
+        getdel(key),
       ];
       await reply(Promise.all<unknown>(keys.flatMap(all)));
     },
