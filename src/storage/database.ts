@@ -65,8 +65,6 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     application_name: 'gatehouse',
     max: options.databaseConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS * timeoutFactor,
-    // Use a longer timeout than the server: the error for a slow statement then proves that the server still answers.
-    query_timeout: limit * 1.1,
     // Set the limits on the server as well: otherwise the statement of a disconnected client would keep its locks.
     ...(embedded ? {} : serverLimits(limit, options.maxIdleMs)),
     ...(embedded ? {} : { onConnect: (client: pg.ClientBase) => turnOffJit(client, limit) }),
@@ -74,7 +72,14 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   });
   // The pool emits `error` if an idle connection is lost. Unhandled, it would end the process.
   pool.on('error', ignore);
-  return poolDatabase(pool, connection, embedded, () => timeByServer(timeShift()));
+  return poolDatabase({
+    pool,
+    connection,
+    embedded,
+    // Use a longer timeout than the server: the error for a slow statement then proves that the server still answers.
+    timeoutMs: limit * 1.1,
+    now: () => timeByServer(timeShift()),
+  });
 }
 
 /** Returns host, port and database of a URL. A list of hosts (Sentinel, Cluster) is returned unchanged. */
@@ -112,12 +117,15 @@ const NO_CONNECTION = 'timeout exceeded when trying to connect';
 
 const ignore = (): void => {};
 
-function poolDatabase(
-  pool: pg.Pool,
-  connection: pg.ClientConfig,
-  embedded: EmbeddedPostgres | undefined,
-  now: () => string,
-): OpenDatabase {
+interface PoolParts {
+  readonly pool: pg.Pool;
+  readonly connection: pg.ClientConfig;
+  readonly embedded: EmbeddedPostgres | undefined;
+  readonly timeoutMs: number;
+  readonly now: () => string;
+}
+
+function poolDatabase({ pool, connection, embedded, timeoutMs, now }: PoolParts): OpenDatabase {
   // Statements cannot have names on the embedded server, because its connections share one session.
   const nameOf = (name: string | undefined) => (embedded ? undefined : name);
   let connected = 0;
@@ -134,20 +142,55 @@ function poolDatabase(
     throw waited ? new StorageUnavailable('postgresql', cause, 'too_many_waiting') : error;
   }
 
+  /** Runs `work` on a connection of the pool. If `work` throws, its connection is closed. */
+  async function onConnection<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
+    // Keep the cause of a lost connection, because the next statement's error does not name it. Without a listener,
+    // the event `error` would end the process.
+    let lost: Error | undefined;
+    const keep = (error: Error): void => {
+      lost ??= error;
+    };
+    client.on('error', keep);
+    let hasFailed = true;
+    try {
+      const result = await work(client);
+      hasFailed = false;
+      return result;
+    } catch (error) {
+      throw lost && error instanceof StorageUnavailable ? new StorageUnavailable('postgresql', lost) : error;
+    } finally {
+      client.off('error', keep);
+      client.release(hasFailed);
+    }
+  }
+
+  async function run<Row extends object>(
+    client: pg.PoolClient,
+    text: string,
+    values: readonly unknown[] = [],
+    name?: string,
+  ): Promise<Row[]> {
+    const known = nameOf(name);
+    const query = { text, values: [...values], ...(known && { name: known }) };
+    return (await answerTo<Row>(client, query, timeoutMs)).rows;
+  }
+
   return {
     now,
     connection,
     embedded: embedded !== undefined,
     listen: embedded?.listen,
     inTurn: createAccountTurns(),
-    query: <Row extends object>(text: string, values?: readonly unknown[], name?: string) =>
-      run<Row>(pool, text, values, nameOf(name)).catch(throwBusy),
+    query: (text, values, name) => onConnection((client) => run(client, text, values, name)),
 
     async ping() {
-      const [row] = await run<{ now: string }>(
-        pool,
-        `UPDATE write_probe SET at = clock_timestamp() WHERE fill_temporary_file()
-          RETURNING extract(epoch FROM at) * 1000 AS now`,
+      const [row] = await onConnection((client) =>
+        run<{ now: string }>(
+          client,
+          `UPDATE write_probe SET at = clock_timestamp() WHERE fill_temporary_file()
+            RETURNING extract(epoch FROM at) * 1000 AS now`,
+        ),
       );
       return Number(row?.now);
     },
@@ -158,34 +201,25 @@ function poolDatabase(
     },
 
     async transaction(work) {
-      const client = await pool.connect().catch(throwUnavailable).catch(throwBusy);
-      // Keep the cause of a lost connection, because the next statement's error does not name it. Without a listener,
-      // the event `error` would end the process.
-      let lost: Error | undefined;
-      const keep = (error: Error): void => {
-        lost ??= error;
-      };
-      client.on('error', keep);
-      let failure: Error | undefined;
-      try {
-        const tx: Queries = { now, query: (text, values, name) => run(client, text, values, nameOf(name)) };
-        await tx.query('BEGIN');
-        const result = await work(tx);
-        const { command } = await send(client, 'COMMIT');
-        // PostgreSQL answers COMMIT with ROLLBACK if a statement failed and `work` ignored the failure.
-        if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
-        return result;
-      } catch (thrown) {
-        const error =
-          lost && thrown instanceof StorageUnavailable ? new StorageUnavailable('postgresql', lost) : thrown;
-        if (error instanceof StorageUnavailable || isOfLostPlan(error)) failure = error;
-        else await run(client, 'ROLLBACK').catch((cause: Error) => (failure = cause));
-        throw error;
-      } finally {
-        client.off('error', keep);
-        // release(error) closes a connection in an unknown state.
-        client.release(failure);
-      }
+      const outcome = await onConnection(async (client) => {
+        try {
+          const tx: Queries = { now, query: (text, values, name) => run(client, text, values, name) };
+          await tx.query('BEGIN');
+          const result = await work(tx);
+          const { command } = await answerTo(client, { text: 'COMMIT' }, timeoutMs);
+          // PostgreSQL answers COMMIT with ROLLBACK if a statement failed and `work` ignored the failure.
+          if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed');
+          return { result };
+        } catch (error) {
+          if (error instanceof StorageUnavailable || isOfLostPlan(error)) throw error;
+          await run(client, 'ROLLBACK').catch(() => {
+            throw error;
+          });
+          return { error };
+        }
+      });
+      if ('error' in outcome) throw outcome.error;
+      return outcome.result;
     },
 
     async close() {
@@ -195,25 +229,26 @@ function poolDatabase(
   };
 }
 
-async function run<Row extends object>(
-  target: pg.Pool | pg.PoolClient,
-  text: string,
-  values?: readonly unknown[],
-  name?: string,
-): Promise<Row[]> {
-  return (await send<Row>(target, text, values, name)).rows;
-}
-
-async function send<Row extends object>(
-  target: pg.Pool | pg.PoolClient,
-  text: string,
-  values: readonly unknown[] = [],
-  name?: string,
+/**
+ * Uses a callback and its own timer: with a promise or `query_timeout`, pg assigns a function literal to a property of
+ * the query, which then survives with all its rows (see `BriefCommand` in redis.ts).
+ */
+async function answerTo<Row extends object>(
+  client: pg.PoolClient,
+  query: pg.QueryConfig,
+  timeoutMs: number,
 ): Promise<pg.QueryResult<Row>> {
+  const { promise, resolve, reject } = Promise.withResolvers<pg.QueryResult<Row>>();
+  const timer = setTimeout(() => reject(new Error(`PostgreSQL did not answer within ${timeoutMs} ms`)), timeoutMs);
+  client.query<Row>(query, (error, result) => (error ? reject(error) : resolve(result)));
   try {
-    return await target.query<Row>({ text, values: [...values], ...(name && { name }) });
+    return await promise;
   } catch (error) {
+    // Replace the stack, which begins in the parser of pg, with one that names the caller.
+    if (error instanceof Error) Error.captureStackTrace(error);
     throw unavailable(error) ?? error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
