@@ -196,8 +196,11 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 interface Answers {
   sent: number;
-  /** The answers in progress. */
-  readonly open: Set<ServerResponse>;
+  /**
+   * The answers in progress, in any order. Not a Set: V8 replaces a full Set's table, and the former table refers to
+   * its entries and to the new table. Once a table is in the old generation, all later tables and entries get there.
+   */
+  readonly open: ServerResponse[];
 }
 
 /**
@@ -206,9 +209,13 @@ interface Answers {
  */
 export function createDeparture() {
   let phase: 'open' | 'announced' | 'closing soon' | 'closed' = 'open';
-  const answers: Answers = { sent: 0, open: new Set() };
+  const open: Answer[] = [];
+  const answers: Answers = { sent: 0, open };
 
   class Answer<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+    /** The index of this answer in `open`. */
+    #place = 0;
+
     override writeHead(status: number, reason?: string, headers?: Headers): this;
     override writeHead(status: number, headers?: Headers): this;
     override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
@@ -218,8 +225,14 @@ export function createDeparture() {
     }
 
     override assignSocket(socket: Socket): void {
-      answers.open.add(this);
-      this.once('close', () => answers.open.delete(this));
+      this.#place = open.push(this as Answer) - 1;
+      this.once('close', () => {
+        // Fill the place of this answer with the last answer.
+        const last = open.pop();
+        if (!last || last === this) return;
+        open[this.#place] = last;
+        last.#place = this.#place;
+      });
       super.assignSocket(socket);
     }
 
@@ -308,7 +321,7 @@ async function closeWhenAnswered(
  * as soon as its answer is written.
  */
 function closeIdleConnections(servers: readonly Server[], answers: Answers): void {
-  const stillRead = [...answers.open].filter((answer) => answer.writableEnded && !answer.writableFinished);
+  const stillRead = answers.open.filter((answer) => answer.writableEnded && !answer.writableFinished);
   // With `finished` set to false, Node.js does not close the connection. Restore the value directly after the call.
   for (const answer of stillRead) answer.finished = false;
   for (const server of servers) server.closeIdleConnections();
