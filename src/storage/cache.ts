@@ -89,8 +89,9 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   });
   /** Separate from the values, so that look-ups of keys that do not exist cannot displace values. */
   const misses = createSizedMap<Value>(parts.maxMisses ?? 0);
-  /** The entries whose value is stored as a text and as an object, in the order of their use. */
-  const objects = new Set<Entry<Value>>();
+  /** The latest entries whose value was made an object of its text. The next one replaces the one at `nextObject`. */
+  let objects: Entry<Value>[] = [];
+  let nextObject = 0;
   /** `nameChangeCount` at the latest change of each name. Entries are compared with it when they are used. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
@@ -104,7 +105,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   function clear(): void {
     entries.clear();
     misses.clear();
-    objects.clear();
+    objects = [];
     texts.clear();
     nameChanges.clear();
   }
@@ -127,15 +128,13 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     value === undefined && asText && text !== undefined ? asText.unpack(texts.read(text)) : value;
 
   function use(entry: Entry<Value>, value: NonNullable<Value>): void {
+    if (entry.value !== undefined) return;
     entry.value = value;
     if (!asText) return;
-    objects.delete(entry);
-    objects.add(entry);
-    if (objects.size <= MAX_OBJECTS) return;
-    const [oldest] = objects;
-    if (!oldest) return;
-    oldest.value = undefined;
-    objects.delete(oldest);
+    const former = objects[nextObject];
+    if (former) former.value = undefined;
+    objects[nextObject] = entry;
+    nextObject = (nextObject + 1) % MAX_OBJECTS;
   }
 
   function keep(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
