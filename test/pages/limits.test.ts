@@ -231,13 +231,6 @@ onPostgresAndRedis('a limit on the access of a client or an API key', (start) =>
     }
   });
 
-  it('the limit of a connection is deleted when the connection ends', async () => {
-    await approveWith({ limit_rights: 'read' });
-    await person.send(`${connection()}/disconnect`);
-    const { accessToken } = await connect();
-    expect(await reachOf(accessToken)).to.deep.equal(ALL);
-  });
-
   it('a later approval changes the stored limit only if the user chooses a new limit', async () => {
     for (const chosen of [{}, { limit_rights: 'read' }, {}]) await approveWith(chosen);
     const { accessToken } = await connect();
