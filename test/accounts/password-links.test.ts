@@ -33,20 +33,6 @@ describe('a password link works once, and becomes invalid if the password, addre
 
   const make = async (): Promise<string> => (await links.make(account, 'invitation', origin)).token;
 
-  it('a password link sets the password of its account once, however often it was looked up before', async () => {
-    const token = await make();
-    for (let looks = 0; looks < 3; looks += 1) {
-      expect(await links.find(token)).to.deep.equal({ account, purpose: 'invitation' });
-    }
-    const changed = await changes.useLink(token, { origin, password: PASSWORD });
-    expect(changed?.account).to.include({ id: account.id, hasPassword: true });
-    expect(changed?.purpose).to.equal('invitation');
-    expect(await links.find(token)).to.equal(undefined);
-    expect(await changes.useLink(token, { origin, password: ANOTHER })).to.equal(undefined);
-    const signedIn = await createSignIn({ database })({ email: account.email, password: PASSWORD });
-    expect(signedIn).to.include({ id: account.id });
-  });
-
   it('a link that expires while its password waits to be hashed sets no password', async () => {
     const token = await make();
     expect(await links.find(token)).to.be.ok;
@@ -135,15 +121,5 @@ describe('a password link works once, and becomes invalid if the password, addre
     expect(await links.find(token)).to.include({ purpose: 'confirmed' });
     now += 1;
     expect(await links.find(token)).to.equal(undefined);
-  });
-
-  it('each change of the password ends every session and is logged', async () => {
-    const changed = await changes.change(account, PASSWORD, origin);
-    expect(changed?.sessionGeneration).to.equal(account.sessionGeneration + 1);
-    const again = await changes.useLink(await make(), { origin, password: ANOTHER });
-    expect(again?.account.sessionGeneration).to.equal(account.sessionGeneration + 2);
-    const rows = await database.query('SELECT action FROM activity ORDER BY id');
-    const actions = ['password_changed', 'password_link_made', 'password_changed'];
-    expect(rows).to.deep.equal(actions.map((action) => ({ action })));
   });
 });

@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { createOpened } from '../support/opened.ts';
 import { describeOn, postgresServer } from '../support/requirements.ts';
 import { wordsOf } from '../support/words.ts';
-import { matchesSecret, partner } from './drafts.ts';
+import { partner } from './drafts.ts';
 import { refusalOf } from './refusals.ts';
 
 const NO_CLIENT = 'gate_ci_0000000000000000000000';
@@ -41,21 +41,6 @@ describe('client registry', () => {
 
   const connect = (accountId: string, { id, name }: Client) =>
     connections.rememberConsent({ accountId, clientId: id, name, hosts: [] });
-
-  it('an added client is found with all its values, but its secret is returned only once', async () => {
-    const redirectUris = ['https://app.example/cb', 'https://app.example/other'];
-    const draft = { ...partner, name: '  Partner ', redirectUris };
-    const { client, secret } = await registry.add(draft);
-    expect(client).to.include({ kind: 'confidential', name: 'Partner', isSuspended: false });
-    expect(client.id).to.match(/^gate_ci_[A-Za-z0-9_-]{22}$/);
-    expect(client.redirectUris).to.deep.equal(redirectUris);
-    expect(client.createdAt.getTime()).to.equal(clock());
-    expect(client.secrets).to.have.length(1);
-    expect(client.secrets[0]?.createdAt.getTime()).to.equal(clock());
-    expect(matchesSecret(client, secret ?? '')).to.equal(true);
-    expect(await registry.find(client.id)).to.deep.equal(client);
-    expect((await registry.list()).items).to.deep.include(client);
-  });
 
   it('a client is found together with the name of its owner; an unknown owner is refused', async () => {
     const olga = { email: 'owner@partner.example', name: 'Olga Owner' };
