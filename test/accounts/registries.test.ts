@@ -1,8 +1,6 @@
 /** Rules of the registries of accounts, organizations and memberships, and the data of the demo. */
 import { expect } from 'chai';
-import { createAccess } from '../../src/accounts/access/access.ts';
-import { DEMO, seedDemo } from '../../src/accounts/demo.ts';
-import { createSignIn } from '../../src/accounts/password-sign-in.ts';
+import { seedDemo } from '../../src/accounts/demo.ts';
 import { createChanges } from '../../src/changes/engine.ts';
 import { createOrganizations } from '../../src/changes/organizations.ts';
 import { createClientRegistry } from '../../src/clients/client-registry.ts';
@@ -97,17 +95,6 @@ describe('the registries of accounts and organizations refuse invalid data and s
     const { id: organizationId } = await organizations.add({ name: 'Nord' });
     const set = memberships.setRole({ clientId: client.id }, organizationId, 'member');
     expect(await refusalOf(set)).to.equal('not_a_machine');
-  });
-
-  it('the demo data contains a user who can sign in and owns an organization with two warehouses', async () => {
-    expect(await seedDemo(parts)).to.equal(true);
-    const ada = await createSignIn({ database })({ email: DEMO.email, password: DEMO.password });
-    if (ada === 'refused') throw new Error('the demo sign-in was refused');
-    const [organization, ...others] = await createAccess(parts).accessOf({ accountId: ada.id });
-    expect(others).to.deep.equal([]);
-    expect(organization).to.include({ name: 'Demo Logistics', role: 'owner' });
-    expect(organization?.warehouses.map(({ name }) => name)).to.deep.equal(['Hamburg', 'Riga']);
-    expect(await seedDemo(parts)).to.equal(false);
   });
 
   it('the demo data is not added if any account exists', async () => {
