@@ -84,22 +84,6 @@ onPostgresAndRedis('renewing a robbed client', (start) => {
     });
   }
 
-  it('after a renewal, a refresh whose answer was lost can be repeated; after the retry window it is a replay', async () => {
-    const client = await addTestClient(on.service, 'Robbed Planner');
-    const first = await on.partner.tokens(client);
-    const mine = await next(client, first);
-    const renewed = await renew(client);
-    const lifted = await next(renewed, mine);
-    const again = await next(renewed, mine);
-    expect(again.refreshToken).to.equal(lifted.refreshToken);
-    expect(await isActive(again)).to.equal(true);
-    // Another worker of the partner still has the token of before.
-    expect((await next(renewed, first)).refreshToken).to.equal(lifted.refreshToken);
-    await settle(lifted);
-    await refused(renewed, first, USED);
-    expect(await isActive(lifted)).to.equal(false);
-  });
-
   it('workers that refresh in parallel with different tokens after a renewal get the same new refresh token', async () => {
     const client = await addTestClient(on.service, 'Robbed Planner');
     const first = await on.partner.tokens(client);
