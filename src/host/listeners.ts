@@ -225,6 +225,12 @@ export function createDeparture() {
     }
 
     override assignSocket(socket: Socket): void {
+      // An answer that was destroyed before its turn on the connection is closed already.
+      if (!this.destroyed) this.#track();
+      super.assignSocket(socket);
+    }
+
+    #track(): void {
       this.#place = open.push(this as Answer) - 1;
       this.once('close', () => {
         // Fill the place of this answer with the last answer.
@@ -233,7 +239,6 @@ export function createDeparture() {
         open[this.#place] = last;
         last.#place = this.#place;
       });
-      super.assignSocket(socket);
     }
 
     override detachSocket(socket: Socket): void {

@@ -77,7 +77,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     connection,
     embedded,
     // Use a longer timeout than the server: the error for a slow statement then proves that the server still answers.
-    timeoutMs: limit * 1.1,
+    timeoutMs: Math.round(limit * 1.1),
     now: () => timeByServer(timeShift()),
   });
 }
@@ -238,11 +238,12 @@ async function answerTo<Row extends object>(
   query: pg.QueryConfig,
   timeoutMs: number,
 ): Promise<pg.QueryResult<Row>> {
-  const { promise, resolve, reject } = Promise.withResolvers<pg.QueryResult<Row>>();
-  const timer = setTimeout(() => reject(new Error(`PostgreSQL did not answer within ${timeoutMs} ms`)), timeoutMs);
-  client.query<Row>(query, (error, result) => (error ? reject(error) : resolve(result)));
+  let timer: NodeJS.Timeout | undefined;
   try {
-    return await promise;
+    return await new Promise((resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`PostgreSQL did not answer within ${timeoutMs} ms`)), timeoutMs);
+      client.query<Row>(query, (error, result) => (error ? reject(error) : resolve(result)));
+    });
   } catch (error) {
     // Replace the stack, which begins in the parser of pg, with one that names the caller.
     if (error instanceof Error) Error.captureStackTrace(error);

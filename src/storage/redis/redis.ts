@@ -7,7 +7,7 @@ import { StorageUnavailable } from '../storage-unavailable.ts';
 
 /**
  * With ioredis's defaults, commands wait forever if Redis hangs, and a minute if it is down. A refresh sends two
- * commands, one after the other, so twice this timeout must be below 2 s.
+ * commands, one after the other, so twice this timeout must be below 2 s. (Three after a Redis has lost its scripts.)
  */
 const COMMAND_TIMEOUT_MS = 800;
 const CONNECT_TIMEOUT_MS = 1_000;
@@ -109,7 +109,8 @@ const ParentCommand = Command as unknown as new (
 /**
  * A command that V8 frees soon after its reply. V8 creates a function literal that is assigned to a property, such as
  * `command.reject = () => …`, in its old generation, and until the next collection of the old generation the function
- * keeps all that it refers to. In ioredis, that is each command with its reply, a third of all that survives.
+ * keeps all that it refers to. In ioredis, that is each command with its reply. (The client of a Redis Cluster still
+ * assigns one.) Sent without the transformation of arguments that ioredis has for `mset` and `hset`.
  */
 class BriefCommand extends ParentCommand {
   declare promise: Promise<unknown>;

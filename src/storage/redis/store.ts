@@ -163,11 +163,12 @@ export function createRedisStore(parts: {
       // Write, because a server without memory or quorum answers PING, but cannot store a token.
       const keys = redis instanceof Cluster ? keyOnEachMaster(redis, 'gh:ping') : ['gh:ping'];
       const now = String(clock());
-      // Also run a script, a read and a deletion, as requests do, because the Redis account may lack these rights. Send
+      // Also run scripts, a read and a deletion, as requests do, because the Redis account may lack these rights. Send
       // all commands at once: one after another, they could wait for several timeouts.
       const all = (key: string) => [
         redis.set(key, now, 'PX', 60_000),
         scripts.replaceRecord(key, now, 60_000, clock(), ''),
+        send(redis, 'eval', ['return 1', 1, key]),
         get(key),
         getdel(key),
       ];
