@@ -53,7 +53,6 @@ describe('the documentation', () => {
     let passkey: string;
 
     let mail: MailServer;
-    after(() => mail.close());
 
     before(async () => {
       mail = await startMailServer();

@@ -8,7 +8,6 @@ import type { OpenDatabase } from '../../src/storage/database.ts';
 import { refusalOf } from '../clients/refusals.ts';
 import { createAccounts } from '../support/accounts.ts';
 import { onPostgres } from '../support/databases.ts';
-import { atEndOfFile } from '../support/end-of-run.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { wordsOf } from '../support/words.ts';
 
@@ -63,7 +62,6 @@ describe('a new account accepts only an email address that every mail server rea
 
   it('mail is sent exactly to an allowed address, and never to one that a mail server parses differently', async () => {
     const server = await startMailServer();
-    atEndOfFile(server.close);
     const sendMail = createSendMail({ smtpUrl: server.url, from: 'Gate, Inc <gate@localhost>' }, { name: 'Gatehouse' });
     const sentTo = async (address: string): Promise<readonly string[]> => {
       const before = server.received.length;

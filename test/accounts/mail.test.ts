@@ -99,7 +99,6 @@ describe('mails to people are plain text and HTML, accessible, and safe from hos
   before(async () => {
     server = await startMailServer();
   });
-  after(() => server.close());
 
   async function sent(letter: Letter, brand: MailBrand = { name: 'Gatehouse' }): Promise<ReceivedMail> {
     const settings = { smtpUrl: server.url, from: 'gate@localhost' };

@@ -11,7 +11,6 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { fileWith } from '../config/configuration.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { createOpened } from '../support/opened.ts';
 import {
   execute,
   freshDatabaseUrl,
@@ -33,7 +32,6 @@ type Statement = string | readonly [text: string, values: readonly unknown[]];
 /** Makes the fault, and returns the environment of the doctor. */
 type Break = () => Environment | Promise<Environment>;
 
-const opened = createOpened();
 const DOWN = 'localhost:1';
 /** A host that never exists (RFC 2606 §2). */
 const NO_HOST = 'store.invalid';
@@ -85,7 +83,7 @@ async function redisWith(
   settings: Readonly<Record<string, string>>,
   change: (redis: Redis, given: RedisServer) => Promise<unknown> = async () => {},
 ): Promise<Environment> {
-  const given = await opened.add(startRedisServer(settings), (one) => one.stop());
+  const given = await startRedisServer(settings);
   await inRedis(given.url, (redis) => change(redis, given));
   return { ...(await migrated()), REDIS_URL: given.url };
 }
@@ -191,7 +189,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'a replica in REDIS_URL': [
       /point REDIS_URL to the master/,
       async () => {
-        const master = await opened.add(startRedisServer(), (one) => one.stop());
+        const master = await startRedisServer();
         return redisWith({ replicaof: `127.0.0.1 ${new URL(master.url).port}` }, (redis) =>
           eventually(async () => expect(await redis.info('replication')).to.include('master_link_status:up')),
         );
@@ -317,7 +315,7 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'a wrong password of the mail server': [
       /compare the user name and password in SMTP_URL/,
       async () => {
-        const mail = await opened.add(startMailServer(['gatehouse', 'swordfish']), (one) => one.close());
+        const mail = await startMailServer(['gatehouse', 'swordfish']);
         return { ...(await withFile('mail: {from: a@b.test}')), SMTP_URL: mail.url.replace('swordfish', 'haddock') };
       },
     ],
@@ -326,11 +324,10 @@ const BREAKS: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
 
 describeOn([postgresServer, redisServer], 'the doctor, when something breaks', () => {
   before(async () => {
-    server = await opened.add(startPostgresServer(), (one) => one.stop());
+    server = await startPostgresServer();
     issuer = `http://localhost:${await freePort()}`;
     operatorsPort = `${await freePort()}`;
   });
-  after(() => opened.closeAll());
 
   for (const [check, faults] of Object.entries(BREAKS)) {
     for (const [name, [remedy, make, status = 'problem']] of Object.entries(faults)) {

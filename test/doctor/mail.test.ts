@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import { fileWith } from '../config/configuration.ts';
 import { expectWrongUsage, operatorWith, storesOf } from '../operator/run-operator.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { createOpened } from '../support/opened.ts';
 import { startsOn } from '../support/service.ts';
 import { examine } from './doctor-findings.ts';
 
@@ -11,9 +10,7 @@ const FROM = 'gatehouse@example.com';
 
 describe('operator doctor, checking mail', () => {
   const start = startsOn();
-  const opened = createOpened();
-  after(opened.closeAll);
-  const server = () => opened.add(startMailServer(['gatehouse', 'swordfish']), (mail) => mail.close());
+  const server = () => startMailServer(['gatehouse', 'swordfish']);
   const variables = (SMTP_URL: string) => ({
     GATEHOUSE_CONFIG: fileWith(`mail: { from: ${FROM} }`),
     SMTP_URL,

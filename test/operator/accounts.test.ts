@@ -94,7 +94,6 @@ describe('operators manage accounts by commands', () => {
     const [mail] = mailServer.received;
     expect(mail?.to).to.deep.equal(['hal@example.test']);
     expect(mail?.text).to.include(added.invite_link);
-    await mailServer.close();
 
     const invited = await valueFrom(mailing('smtp://127.0.0.1:1'), 'accounts invite hal@example.test');
     expect(invited).to.include({ mailed: false }).and.have.property('mail_failure');
@@ -251,7 +250,6 @@ describe('operator passkeys', () => {
     const mailServer = await startMailServer();
     expect(await valueFrom(mailing(mailServer.url), `${remove} --yes`)).to.include({ removed: true, mailed: true });
     expect(await isActive()).to.equal(false);
-    await mailServer.close();
     expect(mailServer.received[0]?.to).to.deep.equal([email]);
     expect(mailServer.received[0]?.text).to.include('Phone').and.include('Done by: Your administrator');
     expect((await records()).map(({ action }) => action)).to.deep.equal(['passkey_removed']);

@@ -24,10 +24,13 @@ export interface MailServer {
   /** The value for `settings.mail.smtpUrl`. */
   readonly url: string;
   readonly received: readonly ReceivedMail[];
+  /** Closes the server before the end of the file. */
   close(): Promise<void>;
 }
 
 /**
+ * Starts a mail server, for the rest of the file.
+ *
  * @param login the required user name and password; without these the server accepts all mail
  * @param received the array to which received mail is added
  * @param refused recipients whose mail is refused
@@ -67,14 +70,12 @@ export async function startMailServer(
   await once(server.server, 'listening');
   const { port } = server.server.address() as AddressInfo;
   const credentials = login ? `${login.map(encodeURIComponent).join(':')}@` : '';
-  return {
-    url: `smtp://${credentials}127.0.0.1:${port}`,
-    received,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
-  };
+  const close = (): Promise<void> => new Promise((resolve) => server.close(() => resolve()));
+  atEndOfFile(close);
+  return { url: `smtp://${credentials}127.0.0.1:${port}`, received, close };
 }
 
-/** Returns a function that starts services with a mail server that is closed after the file. */
+/** Returns a function that starts services with a mail server. */
 export function startsWithMail(deployment?: Deployment): {
   readonly start: Start;
   readonly received: readonly ReceivedMail[];
@@ -97,7 +98,6 @@ export function startsWithMail(deployment?: Deployment): {
       }),
     async start({ settings, ...options } = {}) {
       const server = await startMailServer(undefined, received, refused);
-      atEndOfFile(server.close);
       const mail = { smtpUrl: server.url, from: 'gatehouse@localhost' };
       return start({ ...options, settings: { mail, ...settings } });
     },

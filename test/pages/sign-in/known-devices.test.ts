@@ -152,8 +152,7 @@ describe('password guessing is limited, but does not lock out the owner', () => 
   });
 
   it('a sign-in refused during an attack suggests a mailed link; each network can request 30 links an hour', async () => {
-    await using opened = new AsyncDisposableStack();
-    const mailServer = opened.adopt(await startMailServer(), (it) => it.close());
+    const mailServer = await startMailServer();
     const mail = { smtpUrl: mailServer.url, from: 'gatehouse@example.test' };
     await on.service.withSettings({ mail }, async () => {
       const person = await newPerson(on.service);
