@@ -75,7 +75,7 @@ export async function startMailServer(
   return { url: `smtp://${credentials}127.0.0.1:${port}`, received, close };
 }
 
-/** Returns a function that starts services with a mail server. */
+/** Returns a function that starts services with a mail server, which requires a login. */
 export function startsWithMail(deployment?: Deployment): {
   readonly start: Start;
   readonly received: readonly ReceivedMail[];
@@ -97,8 +97,8 @@ export function startsWithMail(deployment?: Deployment): {
         return found;
       }),
     async start({ settings, ...options } = {}) {
-      const server = await startMailServer(undefined, received, refused);
-      const mail = { smtpUrl: server.url, from: 'gatehouse@localhost' };
+      const server = await startMailServer(['gate', 'p@ss word'], received, refused);
+      const mail = { smtpUrl: server.url, from: 'Gatehouse <gatehouse@localhost>' };
       return start({ ...options, settings: { mail, ...settings } });
     },
   };
