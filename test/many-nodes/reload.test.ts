@@ -10,6 +10,7 @@ import { keyFingerprint } from '../../src/storage/heartbeat.ts';
 import { fileWith, keysOfEnvironment } from '../config/configuration.ts';
 import { keysOf, operatorFor, valueFrom } from '../operator/run-operator.ts';
 import { tokensOf } from '../provider/partner-tokens.ts';
+import { failureOf } from '../storage/waiting.ts';
 import { authorizationUrl, clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
 import { createPerson } from '../support/person.ts';
 import { rawRequest } from '../support/raw-request.ts';
@@ -111,11 +112,7 @@ describe('a reload applies changed settings without interrupting requests', () =
     const mail = { smtpUrl: 'nowhere', from: '' };
     const tokens = { machineAccessTokenSeconds: 78 };
     found = { mail, tokens };
-    const failure = await on.service.reload().then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    expect(failure).to.be.instanceOf(Error);
+    expect(await failureOf(on.service.reload())).to.be.instanceOf(Error);
     const { machine } = on.clients;
     expect((await clientCredentials(on.issuer, machine)).body.expires_in).to.equal(3600);
     expect((await createPerson(on.issuer).get('/forgot-password')).status).to.equal(404);
