@@ -7,7 +7,7 @@ import { signedIn } from '../pages/signed-in-person.ts';
 import { eventually } from '../support/eventually.ts';
 import { startsWithMail } from '../support/mail-server.ts';
 import { counted, scrape } from '../support/metrics.ts';
-import { clientCredentials, exchangeCode, introspect, refresh } from '../support/oauth.ts';
+import { clientCredentials, exchangeCode, refresh } from '../support/oauth.ts';
 import { recordedProblems } from '../support/recorded-problems.ts';
 import { addTestClient, apiKeyOf } from '../support/seed.ts';
 import { startSeeded } from '../support/seeded.ts';
@@ -69,8 +69,7 @@ describe('a token, key or secret that is reported as leaked is revoked, and its 
         },
       ]);
     }
-    const { resourceServer } = on.clients;
-    expect((await introspect(on.issuer, resourceServer, byAccess.accessToken)).body.active).to.equal(false);
+    expect(await on.partner.isActive(byAccess.accessToken)).to.equal(false);
     for (const { refreshToken } of [byAccess, byRefresh]) {
       expect((await refresh(on.issuer, client, refreshToken)).body.error).to.equal('invalid_grant');
     }
@@ -97,10 +96,9 @@ describe('a token, key or secret that is reported as leaked is revoked, and its 
   it('a leaked API key is revoked, and its user gets a mail', async () => {
     const { email, accountId } = on.seeded.person;
     const { value, lastFour } = await addKey('Nightly report');
-    const { resourceServer } = on.clients;
-    expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(true);
+    expect(await on.partner.isActive(value)).to.equal(true);
     await report({ ...SCANNER, token: value, source: '' });
-    expect((await introspect(on.issuer, resourceServer, value)).body.active).to.equal(false);
+    expect(await on.partner.isActive(value)).to.equal(false);
     expect(await mailTo(email, 'Nightly report')).to.include(`…${lastFour}`);
     expect((await lastActivity(accountId))[0]).to.include({
       action: 'api_key_revoked',
@@ -111,10 +109,10 @@ describe('a token, key or secret that is reported as leaked is revoked, and its 
   });
 
   it('a leaked machine access token is revoked; if its client has no owner, only the operator is notified', async () => {
-    const { machine, resourceServer } = on.clients;
+    const { machine } = on.clients;
     const token = String((await clientCredentials(on.issuer, machine)).body.access_token);
     await report(token);
-    expect((await introspect(on.issuer, resourceServer, token)).body.active).to.equal(false);
+    expect(await on.partner.isActive(token)).to.equal(false);
     expect(counted(await scrape(on.service), 'gatehouse_leaked_values_total')).to.include({
       '{kind="machine_token"}': 1,
     });

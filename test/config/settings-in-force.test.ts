@@ -100,20 +100,18 @@ describeOn([postgresServer, redisServer], 'a service with other settings', () =>
   });
 
   it('tokens.* set the lifetimes of codes and tokens', async () => {
-    const { confidential, machine, resourceServer } = on.clients;
-    const isActive = async (token: unknown): Promise<unknown> =>
-      (await introspect(on.issuer, resourceServer, String(token))).body.active;
-
+    const { confidential, machine } = on.clients;
+    const { isActive } = on.partner;
     const code = await on.partner.code(confidential);
     on.clock.advance(60 + SLACK);
     expect((await exchangeCode(on.issuer, confidential, code)).body.error).to.equal('invalid_grant');
 
-    const { body } = await clientCredentials(on.issuer, machine);
-    expect(body.expires_in).to.equal(90);
+    const issued = await clientCredentials(on.issuer, machine);
+    expect(issued.body.expires_in).to.equal(90);
     on.clock.advance(90 - SLACK);
-    expect(await isActive(body.access_token)).to.equal(true);
+    expect(await isActive(tokensOf(issued).accessToken)).to.equal(true);
     on.clock.advance(2 * SLACK);
-    expect(await isActive(body.access_token)).to.equal(false);
+    expect(await isActive(tokensOf(issued).accessToken)).to.equal(false);
 
     const tokens = await on.partner.tokens(confidential);
     on.clock.advance(120 - SLACK);

@@ -82,11 +82,6 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
     });
     afterEach(() => time.restore());
 
-    const isActive = async (token: string) => {
-      const { body } = await introspect(on.issuer, on.clients.resourceServer, token);
-      return body.active;
-    };
-
     for (const [direction, seconds] of [
       ['ahead', HOUR],
       ['behind', -HOUR],
@@ -104,7 +99,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
 
         // If the clock is ahead, tokens that were issued before have expired.
         const isAhead = seconds > 0;
-        expect(await isActive(accessToken)).to.equal(!isAhead);
+        expect(await partner.isActive(accessToken)).to.equal(!isAhead);
         const exchanged = await exchangeCode(issuer, confidential, code);
         expect(exchanged.status, exchanged.text).to.be.oneOf([200, 400]);
         const { refreshToken: successor } = await granted(refresh(issuer, confidential, refreshToken));
@@ -113,7 +108,7 @@ onPostgresAndRedis('a wrong clock of a node', (start) => {
         expect(retried.refreshToken).to.equal(successor);
         time.advance(2 * seconds);
         const machineToken = await granted(clientCredentials(issuer, machine));
-        expect(await isActive(machineToken.accessToken)).to.equal(true);
+        expect(await partner.isActive(machineToken.accessToken)).to.equal(true);
         const form = { token: successor };
         const revoked = await postForm(issuer, '/oauth/revoke', form, { client: confidential });
         expect(revoked.status).to.equal(200);
