@@ -95,13 +95,30 @@ describe('cache of people, clients and keys', () => {
   });
 
   it('a cache of texts uses the memory of removed texts again', async () => {
-    cache = newCache({ asText: { pack: (value) => value, unpack: (text) => text } });
+    const sizeOf = (value: string | undefined) => (value?.startsWith('a') ? 1 : 11);
+    cache = newCache({ asText: { pack: (value) => value, unpack: (text) => text }, maxSize: 10, sizeOf });
     const { arrayBuffers } = process.memoryUsage();
-    for (let index = 0; index < 200_000; index += 1) {
+    for (let index = 0; index < 100_000; index += 1) {
       await get('key', 'a'.repeat(2_000));
       announce('access', 'key');
+      await get('larger than all', 'b'.repeat(2_000));
     }
-    expect(process.memoryUsage().arrayBuffers - arrayBuffers).to.be.below(200_000_000);
+    expect(process.memoryUsage().arrayBuffers - arrayBuffers).to.be.below(100_000_000);
+  });
+
+  it('a cache of texts keeps the last used values as objects, and makes no object of an expired text', async () => {
+    let unpacked = 0;
+    const unpack = (text: string): string => {
+      unpacked += 1;
+      return text;
+    };
+    cache = newCache({ asText: { pack: (value) => value, unpack } });
+    for (let index = 0; index < 33; index += 1) await get(`key-${index}`, 'first');
+    for (const key of ['key-32', 'key-1', 'key-0', 'key-0']) expect(await get(key, 'again')).to.equal('first');
+    expect(unpacked).to.equal(1);
+    now += MINUTE;
+    expect(await get('key-1', 'again')).to.equal('again');
+    expect(unpacked).to.equal(1);
   });
 
   it('only changes of a topic of the cache, or of "everything", remove cached values', async () => {
@@ -186,6 +203,14 @@ describe('cache of people, clients and keys', () => {
     expect(await get('large', '')).to.equal('123');
     await get('as large as all', '1234');
     expect(await get('as large as all', '')).to.equal('1234');
+  });
+
+  it('a full cache evicts a hundredth of its values at once', async () => {
+    cache = newCache({ maxSize: 200 });
+    for (let index = 0; index <= 200; index += 1) await get(`key-${index}`, 'first');
+    const again = (index: number) => get(`key-${index}`, 'again');
+    expect(await Promise.all([3, 4, 200].map(again))).to.deep.equal(['first', 'first', 'first']);
+    expect(await Promise.all([0, 1, 2].map(again))).to.deep.equal(['again', 'again', 'again']);
   });
 
   it('a limited number of absent keys is cached, each until a change of the key is announced', async () => {
