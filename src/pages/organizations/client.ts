@@ -1,6 +1,6 @@
 /** `/profile/organizations/:id/clients/:client`: shows an app's access. Admins can approve or decline the app. */
 import type { Context, Middleware } from 'koa';
-import { type Organization, RIGHTS, type Right } from '../../accounts/access/reach.ts';
+import type { Organization, Right } from '../../accounts/access/reach.ts';
 import { visibleText } from '../../accounts/display-name.ts';
 import type { ApprovableClient, ClientStandings } from '../../authorizations/client-standing.ts';
 import type { ActingAdmin, IsAsShown, OrganizationEndings } from '../../authorizations/organization-endings.ts';
@@ -32,6 +32,7 @@ import {
   type Reached,
   type ReachPart,
   type ReachRow,
+  rightsOf,
   suspended,
   through,
   warning,
@@ -76,7 +77,7 @@ const MAX_SENTENCE_LENGTH = 200;
 const SHOWN_FIELD = 'shown';
 /** The number of characters of a fingerprint. It may be short, because only this service can make a fingerprint. */
 const MARK_LENGTH = 16;
-const NOT_CHANGED = message('organization-policy.not-changed');
+export const NOT_CHANGED = message('organization-policy.not-changed');
 
 /** Makes fingerprints of clients, so that an admin approves a client only as the page showed it. */
 export function createMarks(seals: Pick<Seals, 'macsOf'>) {
@@ -321,9 +322,6 @@ function peoplePart(app: App, connected: readonly ConnectingPerson[], looking: L
 const whole =
   <Row>(rows: readonly Row[]) =>
   async () => ({ rows, next: undefined });
-
-const rightsOf = (rights: readonly Right[], { inWords }: Looking): string =>
-  inWords(RIGHTS.filter((right) => rights.includes(right)));
 
 const WAREHOUSES: Omit<Kind<WarehouseRow>, 'heading'> = {
   id: 'warehouses',

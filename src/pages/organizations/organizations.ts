@@ -4,11 +4,7 @@ import type { Context, Next } from 'koa';
 import type { Access } from '../../accounts/access/access.ts';
 import type { Organization } from '../../accounts/access/reach.ts';
 import { isAdmin } from '../../accounts/access/reach.ts';
-import type { ClientStandings } from '../../authorizations/client-standing.ts';
-import type { ActingAdmin, OrganizationEndings } from '../../authorizations/organization-endings.ts';
-import type { OrganizationReach } from '../../authorizations/organization-reach.ts';
 import type { ReachingClient, ReachingPerson } from '../../authorizations/reaching.ts';
-import type { Clock } from '../../base/clock.ts';
 import { type Message, message, type Text } from '../../base/message.ts';
 import { Refusal } from '../../base/refusal.ts';
 import { requestState } from '../../base/request-state.ts';
@@ -17,10 +13,9 @@ import { isUnknown } from '../../texts/texts.ts';
 import { type Ended, type Ending, endingRoutes } from '../ending.ts';
 import { byText, containsText, type ListForm, type ListView, listOf, urlWith } from '../lists.ts';
 import { originInSession } from '../page.ts';
-import type { PageKit } from '../page-kit.ts';
 import { get, type Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import { clientRoutes, createMarks } from './client.ts';
+import { clientRoutes, createMarks, type DecidingParts } from './client.ts';
 import { policyRoutes } from './policy.ts';
 import { type ReachPart, reachParts } from './reach-parts.ts';
 
@@ -52,15 +47,12 @@ const ONE = `${PATH}/:id`;
 
 const admin = requestState<Organization>('requireAdmin');
 
-export function organizationsPage(parts: {
-  readonly kit: PageKit;
-  readonly clock: Clock;
-  readonly access: Access;
-  readonly clientStandings: Pick<ClientStandings, 'find' | 'approvable'>;
-  readonly organizationEndings: OrganizationEndings;
-  readonly organizationReach: OrganizationReach;
-  readonly seals: Pick<Seals, 'macsOf'>;
-}): Route[] {
+export function organizationsPage(
+  parts: Omit<DecidingParts, 'marks' | 'requireAdmin' | 'requireStillAdmin' | 'actor' | 'urlOf'> & {
+    readonly access: Access;
+    readonly seals: Pick<Seals, 'macsOf'>;
+  },
+): Route[] {
   const { kit, clock, access, organizationEndings, organizationReach } = parts;
 
   async function requireAdmin(ctx: Context, next: Next): Promise<void> {
@@ -79,7 +71,7 @@ export function organizationsPage(parts: {
     await kit.notices.redirect(ctx, PATH, message('organizations.already-ended-own'));
   }
 
-  const actor = (ctx: Context): ActingAdmin & { readonly organization: Organization } => ({
+  const actor: DecidingParts['actor'] = (ctx) => ({
     admin: { account: accountOf(ctx), origin: originInSession(ctx) },
     organization: admin.get(ctx),
   });

@@ -11,7 +11,7 @@ import { formRoutes, type Said } from '../form-step.ts';
 import { containsText } from '../lists.ts';
 import type { Route } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
-import type { DecidingParts } from './client.ts';
+import { type DecidingParts, NOT_CHANGED } from './client.ts';
 import { MAX_NAMES, makerOf, through } from './reach-parts.ts';
 
 declare module '../view-data.ts' {
@@ -43,7 +43,6 @@ declare module '../view-data.ts' {
 
 /** If an organization has more undecided clients than this, the page has a search for clients. */
 const MAX_LISTED = 20;
-const NOT_CHANGED = message('organization-policy.not-changed');
 
 interface Policy {
   /** `asksFirst` and `allowsApiKeys` are undefined if the form lacks the choice. */

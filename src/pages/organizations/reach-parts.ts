@@ -188,7 +188,6 @@ const REQUESTS: Kind<ReachingClient> = {
   empty: message('organization.requests-empty'),
   textOf: ({ name, ownerName, people }) => [name, ownerName, ...people].join(' '),
   orders: [byTime('requested', message('organization.latest'), ({ requestedAt }) => requestedAt), byName],
-  filters: [],
 };
 
 const BLOCKED = {
@@ -355,10 +354,14 @@ export function last(label: Message, at: Date | null): ReachFact {
   return moment ? { label, moment } : { label, text: message('organization.never') };
 }
 
+export const rightsOf = (rights: readonly Right[], { inWords }: Looking): string =>
+  inWords(RIGHTS.filter((right) => rights.includes(right)));
+
 /** Describes the rights in the chosen warehouse, or else the number of accessible warehouses. */
-function reached(row: Reached, { organization, warehouse, inWords }: Looking): ReachFact[] {
+function reached(row: Reached, looking: Looking): ReachFact[] {
+  const { organization, warehouse } = looking;
   if (warehouse) {
-    const text = inWords(RIGHTS.filter((right) => row.rights.includes(right))) || message('organization.no-rights');
+    const text = rightsOf(row.rights, looking) || message('organization.no-rights');
     return [{ label: message('organization-client.rights'), text }];
   }
   if (row.warehouses === undefined) return [];
