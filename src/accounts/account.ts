@@ -1,6 +1,6 @@
 /** The stored record of a user. */
 import { ACCOUNT_ID } from '../base/random-id.ts';
-import { type RowOf, withoutNulls } from '../storage/queries.ts';
+import { type Queries, type RowOf, withoutNulls } from '../storage/queries.ts';
 
 export interface Account {
   readonly id: string;
@@ -86,3 +86,9 @@ export const accountFrom = (row: AccountRow): Account =>
     language: row.language,
     externalId: row.externalId,
   });
+
+/** Unlike `AccountRegistry.find`, reads the account as the transaction sees it. */
+export async function readAccount(tx: Queries, id: string): Promise<Account | undefined> {
+  const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [id]);
+  return row && accountFrom(row);
+}

@@ -1,5 +1,5 @@
 /** Changes of accounts by commands and pages. An older line of another system cannot undo these changes. */
-import { type Account, type AccountRow, accountFrom, isAccountId, SELECT_ACCOUNTS } from '../accounts/account.ts';
+import { type Account, isAccountId, readAccount } from '../accounts/account.ts';
 import { createAccountRegistry, type NewAccount, unknownAccount } from '../accounts/account-registry.ts';
 import { displayName } from '../accounts/display-name.ts';
 import { newEmailProblem, normalizeEmail } from '../accounts/email.ts';
@@ -34,11 +34,11 @@ export function createAccounts(
     const changed = await refuseViolations(
       { accounts_email_key_key: taken },
       engine.transaction(async (tx, now) => {
-        const before = await findAccount(tx, id);
+        const before = await readAccount(tx, id);
         if (before === undefined) throw unknownAccount(id);
         const { problems } = await engine.make(tx, now, [{ type: 'account', id, ...what }]);
         if (problems.length > 0) throw taken();
-        const account = (await findAccount(tx, id)) ?? before;
+        const account = (await readAccount(tx, id)) ?? before;
         await inTransaction?.(tx, account);
         return account;
       }),
@@ -91,7 +91,7 @@ export function createAccounts(
         engine.transaction(async (tx, now) => {
           const added: Change = { type: 'account', id, adds: true, set: { email, name, password_hash } };
           await engine.make(tx, now, [added]);
-          const account = await findAccount(tx, id);
+          const account = await readAccount(tx, id);
           if (account === undefined) throw taken();
           await inTransaction?.(tx, account);
           return account;
@@ -153,11 +153,6 @@ const issuersOf = async (tx: Queries, id: string): Promise<string[]> =>
   (await tx.query<{ issuer: string }>('SELECT issuer FROM account_identities WHERE account_id = $1', [id])).map(
     ({ issuer }) => issuer,
   );
-
-async function findAccount(tx: Queries, id: string): Promise<Account | undefined> {
-  const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [id]);
-  return row && accountFrom(row);
-}
 
 /** @throws Refusal `email_invalid` or `email_ambiguous` */
 function acceptedEmail(entered: string): string {

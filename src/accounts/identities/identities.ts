@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { lockedTransactionOf } from '../../storage/account-turns.ts';
 import type { Database, Queries } from '../../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import { type Account, type AccountRow, accountFrom, readAccount, SELECT_ACCOUNTS } from '../account.ts';
 import { LINK_PREFIX, type MethodsOfKind } from '../sign-in-methods.ts';
 import { canBeStrong, type UpstreamStrength } from '../sign-in-strength.ts';
 
@@ -48,9 +48,8 @@ export function createIdentities({ database, clock }: { readonly database: Datab
     const values = [identity.issuer, identity.subject, accountId];
     const ofLink = 'issuer = $1 AND subject = $2 AND account_id = $3';
     return lockedTransactionOf(database, accountId, async (tx) => {
-      const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
-      if (!row) return undefined;
-      const account = accountFrom(row);
+      const account = await readAccount(tx, accountId);
+      if (!account) return undefined;
       if (account.isSuspended) return { account, isFirstUse: false };
       const [link] = await tx.query<{ isFirstUse: boolean }>(
         `SELECT last_used_at IS NULL AS "isFirstUse" FROM account_identities WHERE ${ofLink}`,

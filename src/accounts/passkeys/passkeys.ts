@@ -4,7 +4,7 @@ import { randomId, sha256 } from '../../base/random-id.ts';
 import { lockedTransactionOf, transactionOf } from '../../storage/account-turns.ts';
 import { expiryJob } from '../../storage/cleaning.ts';
 import type { Database, InTransaction, Queries } from '../../storage/queries.ts';
-import { type Account, type AccountRow, accountFrom, SELECT_ACCOUNTS } from '../account.ts';
+import { type Account, readAccount } from '../account.ts';
 import type { Activity, Origin } from '../activity/activity.ts';
 import { endSessionsIn, type MethodsOfKind, type RequireMayAdd } from '../sign-in-methods.ts';
 import { detailsOf, isPasskeyId, type MadePasskey, PASSKEY_COLUMNS, type Passkey, type PasskeyKey } from './passkey.ts';
@@ -23,13 +23,6 @@ interface NewPasskey extends MadePasskey {
   readonly challenge: Challenge;
   readonly origin: Origin;
   readonly requireMayAdd: RequireMayAdd;
-}
-
-interface SeenPasskey {
-  readonly counter: number;
-  readonly isSynced: boolean;
-  readonly challenge: Challenge;
-  readonly origin: Origin;
 }
 
 export const MAX_PASSKEYS = 20;
@@ -149,7 +142,7 @@ export function createPasskeys(parts: {
      */
     use: (
       passkey: Passkey,
-      { counter, isSynced, challenge, origin }: SeenPasskey,
+      { counter, isSynced, challenge, origin }: Pick<NewPasskey, 'counter' | 'isSynced' | 'challenge' | 'origin'>,
     ): Promise<Account | 'over' | 'gone' | 'copied'> =>
       transactionOf(database, passkey.accountId, async (tx) => {
         if (!(await useUp(tx, challenge))) return 'over';
@@ -160,10 +153,7 @@ export function createPasskeys(parts: {
           [passkey.id, counter, isSynced, new Date(clock())],
         );
         const { accountId } = passkey;
-        if (grown.length > 0) {
-          const [row] = await tx.query<AccountRow>(`${SELECT_ACCOUNTS} WHERE id = $1`, [accountId]);
-          return row ? accountFrom(row) : 'gone';
-        }
+        if (grown.length > 0) return (await readAccount(tx, accountId)) ?? 'gone';
         const kept = await tx.query('SELECT FROM passkeys WHERE id = $1', [passkey.id]);
         if (kept.length === 0) return 'gone';
         const details = { reason: 'copied', ...detailsOf(passkey) };
