@@ -18,7 +18,8 @@ export class TooManyFailures extends OAuthError {
   }
 }
 
-const WINDOW_SECONDS = 60;
+/** If the store is unavailable, count in this process, so that the client still gets its refusal. */
+const WINDOW = { windowSeconds: 60, onStoreUnavailable: 'count here' } as const;
 
 export type FailureLimits = ReturnType<typeof createFailureLimits>;
 
@@ -26,13 +27,7 @@ export type FailureLimits = ReturnType<typeof createFailureLimits>;
 export const createWrongSecretLimit = (
   createAttemptLimit: CreateAttemptLimit,
   { clientFailuresPerAddress: attempts }: Settings['limits'],
-) =>
-  createAttemptLimit({
-    name: 'client_failures_address',
-    attempts,
-    windowSeconds: WINDOW_SECONDS,
-    onStoreUnavailable: 'count here',
-  });
+) => createAttemptLimit({ name: 'client_failures_address', attempts, ...WINDOW });
 
 /**
  * Correct requests are never counted or refused, so the failures of other callers lock no client out. Endpoints check
@@ -47,11 +42,8 @@ export function createFailureLimits(parts: {
 }) {
   const { settings, createAttemptLimit, log, outcomes } = parts;
   const { limits } = settings;
-  const create = (name: string, attempts: number) =>
-    // If the store is unavailable, count in this process, so that the client still gets its refusal.
-    createAttemptLimit({ name, attempts, windowSeconds: WINDOW_SECONDS, onStoreUnavailable: 'count here' });
-  const perBoth = create('client_address', limits.clientFailures);
-  const perAddress = create('client_failures_address', limits.clientFailuresPerAddress);
+  const perBoth = createAttemptLimit({ name: 'client_address', attempts: limits.clientFailures, ...WINDOW });
+  const perAddress = createWrongSecretLimit(createAttemptLimit, limits);
 
   /** Counts only by network for an unknown client, because callers can invent any number of client ids. */
   async function secondsToWait(ctx: Context, clientId?: string): Promise<number | undefined> {
