@@ -2,24 +2,14 @@
 import type { Context, Middleware } from 'koa';
 import compose from 'koa-compose';
 import { type Configuration, errors, Provider } from 'oidc-provider';
-import type { Logger } from 'pino';
-import type { Access } from '../accounts/access/access.ts';
-import type { People } from '../accounts/access/people.ts';
 import type { AccountRegistry } from '../accounts/account-registry.ts';
-import type { Activity } from '../accounts/activity/activity.ts';
-import type { ApiKeys } from '../accounts/api-keys/api-keys.ts';
 import type { SessionList } from '../accounts/session-list.ts';
 import { createAuthorizations } from '../authorizations/authorization.ts';
 import type { Connections } from '../authorizations/connections.ts';
 import type { Endings } from '../authorizations/endings.ts';
 import { createMachineTokens } from '../authorizations/machine-tokens.ts';
-import type { CreateAttemptLimit } from '../base/attempt-limits.ts';
-import type { Clock } from '../base/clock.ts';
-import type { ClientRegistry } from '../clients/client-registry.ts';
 import type { ClientRequests } from '../clients/client-requests.ts';
-import type { Settings } from '../config/settings.ts';
 import type { LastUsed } from '../storage/last-used.ts';
-import type { TokenStore } from '../storage/token-store.ts';
 import { type ApprovalsParts, createApprovals } from './approvals.ts';
 import {
   type AskingApp,
@@ -40,7 +30,7 @@ import { overrideEngine } from './engine-overrides.ts';
 import { listenToEvents, nameParties } from './events.ts';
 import { createFailureLimits } from './failure-limits.ts';
 import { createInteractions, restartOf } from './interactions.ts';
-import { introspection } from './introspection.ts';
+import { type IntrospectionParts, introspection } from './introspection.ts';
 import { type ChangeStreams, introspectionChanges } from './introspection-changes.ts';
 import type { ProviderOutcomes } from './outcomes.ts';
 import { revocation, revokeCurrentToken } from './revocation.ts';
@@ -67,34 +57,27 @@ export interface AuthorizationRefusal {
 
 export type AuthorizationServer = ReturnType<typeof createAuthorizationServer>;
 
-export function createAuthorizationServer(parts: {
-  readonly settings: Settings;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly store: TokenStore;
-  readonly clients: ClientRegistry;
-  readonly accounts: AccountRegistry;
-  readonly people: Pick<People, 'find' | 'hasEnded'>;
-  readonly access: Access;
-  readonly sessionList: SessionList;
-  readonly standings: Pick<Standings, 'of'>;
-  readonly connections: Connections;
-  readonly apiKeys: ApiKeys;
-  readonly activity: Activity;
-  readonly endings: Endings;
-  readonly createAttemptLimit: CreateAttemptLimit;
-  readonly outcomes: ProviderOutcomes;
-  readonly changeStreams: ChangeStreams;
-  readonly requests: Pick<ClientRequests, 'record'>;
-  /** The kinds of things whose last use is recorded and shown to their owner. */
-  readonly lastUsed: Pick<LastUsed<'client' | 'client_secret' | 'connection' | 'api_key'>, 'record'>;
-  readonly mail?: ApprovalsParts['mail'];
-  readonly isKnownBrowser: ApprovalsParts['isKnownBrowser'];
-  readonly showHandover: ShowHandover;
-  /** Multiplies the maximum time that a request waits in its client's queue. Default: 1. */
-  readonly timeoutFactor?: number | undefined;
-  showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
-}) {
+export function createAuthorizationServer(
+  parts: ApprovalsParts &
+    Parameters<typeof createFailureLimits>[0] &
+    Pick<Parameters<typeof createAuthorizations>[0], 'store' | 'people' | 'clock'> &
+    Pick<IntrospectionParts, 'clients' | 'access' | 'apiKeys'> & {
+      readonly accounts: AccountRegistry;
+      readonly sessionList: SessionList;
+      readonly standings: Pick<Standings, 'of'>;
+      readonly connections: Connections;
+      readonly endings: Endings;
+      readonly outcomes: ProviderOutcomes;
+      readonly changeStreams: ChangeStreams;
+      readonly requests: Pick<ClientRequests, 'record'>;
+      /** The kinds of things whose last use is recorded and shown to their owner. */
+      readonly lastUsed: Pick<LastUsed<'client' | 'client_secret' | 'connection' | 'api_key'>, 'record'>;
+      readonly showHandover: ShowHandover;
+      /** Multiplies the maximum time that a request waits in its client's queue. Default: 1. */
+      readonly timeoutFactor?: number | undefined;
+      showError(ctx: Context, refusal: AuthorizationRefusal): Promise<void>;
+    },
+) {
   const { settings, store, standings, createAttemptLimit } = parts;
   const { issuer } = settings;
   const machineTokens = createMachineTokens(store);
