@@ -10,7 +10,6 @@ import type { ClientRequests } from '../../clients/client-requests.ts';
 import type { OwnedClient } from '../../clients/client-row.ts';
 import { originInSession } from '../page.ts';
 import type { PageKit } from '../page-kit.ts';
-import type { Redraw } from '../routes.ts';
 import { accountOf } from '../signed-in.ts';
 
 export const LIST = '/profile/oauth-clients';
@@ -60,7 +59,7 @@ export function createOwnClientPages(parts: {
     requireOwnClient,
     page: [kit.requireSignedIn, requireOwnClient],
     /** Checks the owner of the client last: a form that was rendered for another user must not be answered with 404. */
-    form: (redraw?: Redraw): readonly Middleware[] => [...kit.ownForm(redraw), requireOwnClient],
+    form: (): readonly Middleware[] => [...kit.ownForm(), requireOwnClient],
 
     async head(ctx: Context, part: ClientPart) {
       const client = ownClientOf(ctx);

@@ -120,17 +120,14 @@ export function clientSecretsPage(parts: {
   async function showCreated(ctx: Context): Promise<void> {
     const client = ownClientOf(ctx);
     const shown = await take(ctx);
-    if (!shown) return showGone(ctx);
-    await kit.render(ctx, 'oauth-client-created', shownOnce(client, shown, { issuer, api }));
-  }
-
-  const showGone = (ctx: Context): Promise<void> =>
-    kit.render(ctx, 'secret-shown', {
+    if (shown) return kit.render(ctx, 'oauth-client-created', shownOnce(client, shown, { issuer, api }));
+    await kit.render(ctx, 'secret-shown', {
       section: 'oauth-clients',
       heading: message('client-secret.shown-already'),
       remedy: message('client-secret.not-copied'),
-      next: { href: urlOf(ownClientOf(ctx), 'secrets'), label: message('client-secret.go') },
+      next: { href: partOf(client), label: message('client-secret.go') },
     });
+  }
 
   return [
     get(`${CLIENT}/secrets`, ...own.page, show),
