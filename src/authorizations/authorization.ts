@@ -20,12 +20,7 @@ export interface Authorization extends AuthorizationRecord {
   readonly id: string;
 }
 
-interface Approval {
-  readonly accountId: string;
-  readonly clientId: string;
-  /** The connection's generation. */
-  readonly generation: number;
-  readonly clientGeneration: number;
+interface Approval extends Pick<AuthorizationRecord, 'accountId' | 'clientId' | 'generation' | 'clientGeneration'> {
   readonly redirectUri: string;
   /** The S256 challenge of RFC 7636 §4.2. */
   readonly codeChallenge?: string;

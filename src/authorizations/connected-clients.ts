@@ -32,16 +32,12 @@ const UNUSED_MS = 90 * 86_400_000;
 export const isUnused = (lastUsedAt: Date | null, since: Date | null, now: number): boolean =>
   (lastUsedAt ?? since ?? new Date(now)).getTime() <= now - UNUSED_MS;
 
-export interface ListedConnection {
+export interface ListedConnection
+  extends Pick<ConnectedClient, 'clientId' | 'connectedAt' | 'approvedAt' | 'lastUsedAt' | 'limit'> {
   readonly id: string;
   readonly accountId: string;
   readonly email: string;
-  readonly clientId: string;
   readonly clientName: string;
-  readonly connectedAt: Date;
-  readonly approvedAt: Date;
-  readonly lastUsedAt: Date | null;
-  readonly limit: ConnectionLimit;
 }
 
 /** SQL expression for a day as the operator sees it, so that a search finds the text on the page. */

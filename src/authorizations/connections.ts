@@ -38,11 +38,6 @@ export interface ConnectedConsent extends RememberedConsent {
   readonly limit: ConnectionLimit;
 }
 
-interface ConnectionEnd {
-  readonly at: Date;
-  readonly cause: EndingCause;
-}
-
 /** Maximum number of connections that one statement changes, so that concurrent requests do not wait long. */
 export const BATCH = 1_000;
 
@@ -252,8 +247,8 @@ export function createConnections(parts: {
       }
     },
 
-    async endOf(accountId: string, clientId: string): Promise<ConnectionEnd | undefined> {
-      const [end] = await database.query<ConnectionEnd>(
+    async endOf(accountId: string, clientId: string) {
+      const [end] = await database.query<{ readonly at: Date; readonly cause: EndingCause }>(
         `SELECT ended_at AS at, ended_cause AS cause FROM connections
           WHERE account_id = $1 AND client_id = $2 AND ended_at IS NOT NULL`,
         [accountId, clientId],

@@ -31,12 +31,6 @@ export interface ImportReport {
 
 const MAX_SHOWN = 100;
 
-interface ComparedPage {
-  readonly changes: readonly ImportChange[];
-  readonly newer: number;
-  readonly lines: number;
-}
-
 export function createImportTally() {
   const nothing = { added: 0, changed: 0, removed: 0, kept: 0, unchanged: 0 };
   const counts = Object.fromEntries(IMPORT_TYPES.map((type) => [type, { ...nothing }])) as Record<
@@ -49,7 +43,7 @@ export function createImportTally() {
 
   return {
     /** @param page.lines the number of compared lines; 0 if the page only removes records */
-    add(type: ImportType, page: ComparedPage): void {
+    add(type: ImportType, page: { changes: readonly ImportChange[]; newer: number; lines: number }): void {
       const { changes, lines } = page;
       newer += page.newer;
       for (const { change, key } of changes) counts[key.type][change] += 1;

@@ -16,12 +16,6 @@ interface EditOptions {
   readonly from?: Pick<Client, 'name' | 'redirectUris'>;
 }
 
-/** The client after a change, and its former redirect URIs. */
-interface Changed extends Pick<Client, 'redirectUris'> {
-  readonly ownerAccountId: string | null;
-  readonly formerRedirectUris: readonly string[];
-}
-
 /** Returns the scheme, host and port of each redirect URI. */
 const targetsOf = (uris: readonly string[]): string[] =>
   uris.map((uri) => {
@@ -95,7 +89,11 @@ export const createClientEdits = ({
       from?.redirectUris,
     ].map((value) => value ?? null);
     await changing(id, async (tx) => {
-      const [changed] = await tx.query<Changed>(EDIT, [id, new Date(clock()), ...values]);
+      const [changed] = await tx.query<{
+        readonly ownerAccountId: string | null;
+        readonly redirectUris: readonly string[];
+        readonly formerRedirectUris: readonly string[];
+      }>(EDIT, [id, new Date(clock()), ...values]);
       if (!changed) throw from ? changedMeanwhile() : unknownClient(id);
       const { ownerAccountId, redirectUris, formerRedirectUris } = changed;
       const former = targetsOf(formerRedirectUris);

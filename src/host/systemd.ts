@@ -8,19 +8,14 @@ const PROGRAM = 'systemd-notify';
 /** Send several messages per watchdog interval, so that a late message causes no restart. */
 const MESSAGES_PER_INTERVAL = 3;
 
-export interface SystemdVariables {
-  /** The socket that systemd sets for a unit with Type=notify. */
-  readonly NOTIFY_SOCKET?: string | undefined;
-  /** The unit's WatchdogSec=, in microseconds. */
-  readonly WATCHDOG_USEC?: string | undefined;
-}
-
 /**
  * Reports readiness, then keeps the watchdog from restarting the service. Does nothing without
  * systemd; a message that cannot be sent is logged.
+ *
+ * @param variables NOTIFY_SOCKET is set for a unit with Type=notify; WATCHDOG_USEC is its WatchdogSec= in microseconds
  */
 export async function notifySystemd(
-  { NOTIFY_SOCKET: socket, WATCHDOG_USEC: interval }: SystemdVariables,
+  { NOTIFY_SOCKET: socket, WATCHDOG_USEC: interval }: NodeJS.ProcessEnv,
   log: Pick<Logger, 'warn'>,
 ): Promise<void> {
   if (!socket) return;

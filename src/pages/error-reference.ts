@@ -19,10 +19,10 @@ declare module './view-data.ts' {
 
 type ErrorReferenceView = NonNullable<ReturnType<typeof errorReference>>;
 
-type Answers = Readonly<Record<string, number | string>>;
-
 const file = new URL('../../views/error-reference.yaml', import.meta.url);
-const answersByCode: Readonly<Record<string, Answers>> = parse(readFileSync(file, 'utf8'));
+const answersByCode: Readonly<Record<string, Readonly<Record<string, number | string>>>> = parse(
+  readFileSync(file, 'utf8'),
+);
 
 /** The codes of all documented errors, in the order in which developers usually meet them. */
 export const documentedErrors: readonly string[] = Object.keys(answersByCode);

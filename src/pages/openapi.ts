@@ -4,15 +4,11 @@ import { parse } from 'yaml';
 import packageFile from '../../package.json' with { type: 'json' };
 import { answersOf } from './error-reference.ts';
 
-interface Operation {
-  readonly responses: Record<string, object>;
-}
-
 interface OpenApiDocument {
   readonly info: object;
   readonly servers?: readonly { readonly url: string }[];
   readonly externalDocs?: { readonly url: string };
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: Record<string, object> }>>>>;
 }
 
 const file = new URL('../../views/openapi.yaml', import.meta.url);

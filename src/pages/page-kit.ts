@@ -1,10 +1,10 @@
 /** The functions that all pages need. A page receives its other dependencies as separate parameters. */
 import type { Context, Middleware, Next } from 'koa';
-import type { FormSession, Notices, Visitor } from './page.ts';
+import type { FormChecks, Notices, Visitor } from './page.ts';
 import type { Redraw } from './routes.ts';
 import type { Render } from './view-data.ts';
 
-export interface PageKit {
+export interface PageKit extends Pick<FormChecks, 'formSession'> {
   readonly render: Render;
   /** Returns a function that names rights in the user's language, with the operator's own texts if there are any. */
   rightsInWords(ctx: Context): (rights: readonly string[]) => string;
@@ -13,8 +13,6 @@ export interface PageKit {
   visitorOf(ctx: Context): Promise<Visitor | undefined>;
   /** Returns the signed-in user, even if they need a stronger sign-in first. */
   signedInOf(ctx: Context): Promise<Visitor | undefined>;
-  /** Says whether the sent form was rendered for the current user and session. */
-  formSession(ctx: Context, visitor: Visitor | undefined): FormSession;
   /** Sets the headers of a page whose form can redirect to the site of a client. */
   readonly pageToClient: Middleware;
   /** Steps of every form, which read the form and store the response for the Back button. They check no sign-in. */

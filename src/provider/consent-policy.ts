@@ -142,7 +142,7 @@ function grant(ctx: KoaContextWithOIDC, draft: Draft): void {
 
 export async function saveCode(
   authorizations: Pick<Authorizations, 'begin' | 'codeOf'>,
-  { accountId, clientId, redirectUri, codeChallenge }: ApprovedCode,
+  { accountId, clientId, redirectUri, codeChallenge }: InstanceType<Provider['AuthorizationCode']>,
   ctx: KoaContextWithOIDC | undefined,
 ): Promise<string> {
   const approved = ctx?.oidc.entities.Grant;
@@ -160,8 +160,3 @@ export async function saveCode(
   });
   return authorizations.codeOf(draft);
 }
-
-type ApprovedCode = Pick<
-  InstanceType<Provider['AuthorizationCode']>,
-  'accountId' | 'clientId' | 'redirectUri' | 'codeChallenge'
->;

@@ -41,14 +41,12 @@ export interface PendingConsent extends Pending {
 
 /** The interaction has ended or is unknown. `restart` starts the same request again, if that request is known. */
 interface GoneInteraction {
-  readonly uid: string;
   readonly prompt: 'gone';
   readonly restart?: string;
 }
 
 /** The session or redirect URI of the interaction is no longer valid. `restart` starts the request again. */
 interface OvertakenInteraction {
-  readonly uid: string;
   readonly prompt: 'overtaken';
   readonly restart: string;
 }
@@ -103,7 +101,7 @@ export function createInteractions(parts: {
 
   async function gone(uid: string): Promise<GoneInteraction> {
     const restart = await restartOf(provider, store, uid);
-    return { uid, prompt: 'gone', ...(restart && { restart }) };
+    return { prompt: 'gone', ...(restart && { restart }) };
   }
 
   return {
@@ -130,9 +128,9 @@ export function createInteractions(parts: {
       if (interaction?.uid !== uid) return gone(uid);
       const { params } = interaction;
       const client = await provider.Client.find(String(params.client_id));
-      if (!client) return { uid, prompt: 'gone' };
+      if (!client) return { prompt: 'gone' };
       const redirectUri = String(params.redirect_uri);
-      const overtaken = { uid, prompt: 'overtaken', restart: restartUrl(params) } as const;
+      const overtaken = { prompt: 'overtaken', restart: restartUrl(params) } as const;
       // The redirect URI may have been removed since the engine checked it at the start.
       if (!client.redirectUriAllowed(redirectUri)) return overtaken;
       const language = typeof params.ui_locales === 'string' && { language: params.ui_locales };

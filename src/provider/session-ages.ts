@@ -1,4 +1,5 @@
 /** Computes when a browser session ends. The current settings apply, even to older sessions. */
+import type { Settings } from '../config/settings.ts';
 import type { StoredRecord, TokenStore } from '../storage/token-store.ts';
 
 /** The times that are stored in a session, in seconds since the epoch. */
@@ -8,10 +9,7 @@ export interface SessionTimes {
   readonly seenAt: number;
 }
 
-interface SessionLifetimes {
-  readonly idleSeconds: number;
-  readonly absoluteSeconds: number;
-}
+type SessionLifetimes = Pick<Settings['sessions'], 'idleSeconds' | 'absoluteSeconds'>;
 
 export function endOfSession(
   { data: { loginTs = 0, seenAt }, expiresAt }: StoredRecord<SessionTimes>,

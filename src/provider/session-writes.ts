@@ -11,8 +11,6 @@ import type { Settings } from '../config/settings.ts';
 import type { TokenStore } from '../storage/token-store.ts';
 import type { SessionTimes } from './session-ages.ts';
 
-type Session = InstanceType<Provider['Session']>;
-
 const SHARED_IDLE_SECONDS = 900;
 
 export type SessionWrites = ReturnType<typeof createSessionWrites>;
@@ -112,7 +110,7 @@ function dropCookie(ctx: KoaContextWithOIDC, name: string): void {
 }
 
 /** The engine's session, with members that its types omit. */
-export type SessionModel = Omit<Session, 'exp'> & {
+export type SessionModel = Omit<InstanceType<Provider['Session']>, 'exp'> & {
   /** Undefined if the session was not read from the store. */
   exp?: number;
   touched: boolean;

@@ -55,10 +55,7 @@ export function createResolveIdentity(parts: {
   readonly database: Database;
   readonly identities: Pick<Identities, 'use' | 'link'>;
   readonly activity: Activity;
-}): {
-  readonly resolveIdentity: ResolveIdentity;
-  readonly linkIdentity: LinkIdentity;
-} {
+}) {
   const { database, identities, activity } = parts;
   const refuse = async <Reason extends RefusalReason>(
     from: Pick<IdentitySource, 'id' | 'label'>,

@@ -11,11 +11,6 @@ import type { Activity, Origin } from '../activity/activity.ts';
 /** `confirmed`: the user has just re-authenticated with a provider, and a redirect opens the password link. */
 export type LinkPurpose = 'invitation' | 'forgotten' | 'confirmed';
 
-export interface PasswordLink {
-  readonly account: Account;
-  readonly purpose: LinkPurpose;
-}
-
 export interface KeptLink {
   readonly accountId: string;
   readonly purpose: LinkPurpose;
@@ -87,7 +82,7 @@ export function createPasswordLinks(parts: {
     },
 
     /** Returns a valid link with its account. Does not use up the link. */
-    async find(token: string): Promise<PasswordLink | undefined> {
+    async find(token: string): Promise<{ account: Account; purpose: LinkPurpose } | undefined> {
       if (!isLongId(token)) return undefined;
       const [link] = await database.query<{ account_id: string; purpose: LinkPurpose }>(
         `SELECT account_id, purpose FROM password_links WHERE ${IS_VALID}`,

@@ -12,10 +12,6 @@ import type { Operator, Report } from '../command/operator.ts';
 import { itemsReport, type ListForm } from '../command/report.ts';
 import type { Registries } from '../registries.ts';
 
-interface Whose {
-  readonly account: string;
-}
-
 const MAX_LISTED = 1_000;
 
 export function addSessionCommands(program: Command, operator: Operator): void {
@@ -26,7 +22,7 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     .command('list')
     .description('list the active browser sessions of a person, the latest sign-in first')
     .requiredOption('--account <account>', 'the person: email address or account ID')
-    .action(({ account }: Whose) =>
+    .action(({ account }: { readonly account: string }) =>
       run(async (registries) =>
         itemsReport(LIST, await sessionsOf(registries, await accountNamed(registries, account))),
       ),
@@ -36,7 +32,7 @@ export function addSessionCommands(program: Command, operator: Operator): void {
     .description('end all browser sessions of a person, or of the deployment; tokens stay valid')
     .addOption(new Option('--account <account>', 'the person: email address or account ID').conflicts('all'))
     .option('--all', 'all sessions of everyone: after an older database was restored')
-    .action(({ account, all }: Partial<Whose> & { all?: true }) => {
+    .action(({ account, all }: { readonly account?: string; readonly all?: true }) => {
       if (account !== undefined) return run((registries) => endThoseOf(registries, account, operator));
       if (all) return run((registries) => endAll(registries, operator));
       throw new WrongUsage('choose what to end: --account or --all');

@@ -117,7 +117,7 @@ export function passkeysPage(parts: {
     const account = accountOf(ctx);
     // Replace an invalid name instead of refusing the passkey, because the authenticator has already stored it.
     const name = acceptable(form.get('name') ?? '') ?? defaultName(ctx);
-    const added = await passkeySignIns.add(ctx, account, { answer, name });
+    const added = await passkeySignIns.add(ctx, account, answer, name);
     if (isMessage(added)) {
       if (!isPaused(ctx)) ctx.status = 422;
       return drawNew(ctx, name, { notice: undefined, problems: [{ message: added }] });

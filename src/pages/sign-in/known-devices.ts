@@ -13,14 +13,6 @@ const LIFETIME_SECONDS = 180 * 86_400;
 const MAX_ACCOUNTS = 5;
 const ENTRY = /^(acc_[A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
-interface Entry {
-  readonly text: string;
-  readonly accountId: string;
-  readonly nonce: string;
-  readonly since: number;
-  readonly mac: string;
-}
-
 /**
  * OWASP's device cookies, which contain an account, a nonce, a time and a MAC. The MAC also covers the session
  * generation of the account, so the cookie becomes invalid when the password is changed or all sessions are ended.
@@ -39,7 +31,7 @@ export function createKnownDevices(parts: {
   const withGeneration = (said: string, { sessionGeneration }: Account): string => `${said}.${sessionGeneration}`;
 
   // Ignore the cookie on a shared terminal, because it may belong to another user.
-  const entriesOf = (ctx: Context): Entry[] =>
+  const entriesOf = (ctx: Context) =>
     ((!isShared(ctx.ip) && cookie.get(ctx)) || '').split('~', MAX_ACCOUNTS).flatMap((text) => {
       const [, accountId = '', nonce = '', since = '', mac = ''] = ENTRY.exec(text) ?? [];
       return accountId ? [{ text, accountId, nonce, since: Number(since), mac }] : [];

@@ -38,18 +38,7 @@ export const PASSKEY_OPTIONS = {
   add: '/passkey-options/add',
 } as const;
 
-export interface UsedPasskey {
-  readonly account: Account;
-  readonly passkey: Passkey;
-}
-
 export type PasskeySignIns = ReturnType<typeof createPasskeySignIns>;
-
-interface NewPasskey {
-  /** The answer of the browser, as JSON. */
-  readonly answer: string;
-  readonly name: string;
-}
 
 /** Why a passkey is refused or not added. Each reason has a text with the key `passkey.…`. */
 type Why = 'over' | 'gone' | 'copied' | 'wrong' | 'another' | 'suspended' | 'full' | 'known';
@@ -156,7 +145,7 @@ export function createPasskeySignIns(parts: {
      *
      * @param confirms the account that must re-authenticate; a passkey of another account is refused
      */
-    check(ctx: Context, text: string, confirms?: Account): Promise<UsedPasskey | Message> {
+    check(ctx: Context, text: string, confirms?: Account): Promise<{ account: Account; passkey: Passkey } | Message> {
       return refusingWrong(ctx, async () => {
         const purpose = confirms ? (`confirm ${confirms.id}` as const) : 'sign in';
         const answer = ownAnswer(ctx, purpose, text);
@@ -184,8 +173,8 @@ export function createPasskeySignIns(parts: {
       });
     },
 
-    /** Stores a new passkey and informs its user by mail. Returns a message, as `check` does, if it is refused. */
-    add(ctx: Context, { id: accountId }: Account, { answer: text, name }: NewPasskey): Promise<Passkey | Message> {
+    /** Stores the passkey in the browser's answer, and mails its user. Like `check`, returns a message for a refusal. */
+    add(ctx: Context, { id: accountId }: Account, text: string, name: string): Promise<Passkey | Message> {
       return refusingWrong(ctx, async () => {
         const answer = ownAnswer(ctx, `add ${accountId}`, text);
         if (!answer) return refuse(ctx, 'over');
