@@ -237,6 +237,22 @@ describe('the page of an organization lets owners and admins remove members and 
     expect(textOf((await admin.open(clientPath('let-in'))).html)).to.include(said('organizations.already-unblocked'));
   });
 
+  it('unblocking a client in one organization does not unblock it in another', async () => {
+    const { id: elsewhere } = on.seeded.elsewhere;
+    const both = await join('Ben Both', 'member');
+    await on.service.memberships.setRole({ accountId: both.accountId }, elsewhere, 'member');
+    await on.service.memberships.setRole({ accountId: owner.accountId }, elsewhere, 'owner');
+    for (const { accountId } of [both, owner]) on.service.access.forget(accountId);
+    const token = await connect(both);
+    const there = (act: string) => url(`/clients/${on.clients.confidential.id}/${act}`, elsewhere);
+    for (const path of [clientPath('end'), there('end')]) await owner.fillIn(path);
+    expect(await reachedWith(token)).to.deep.equal([]);
+    await owner.fillIn(clientPath('let-in'));
+    expect(await reachedWith(token)).to.deep.equal(['Northern Logistics']);
+    await owner.fillIn(there('let-in'));
+    expect(await reachedWith(token)).to.deep.equal(['Elsewhere Storage', 'Northern Logistics']);
+  });
+
   describe('a block of a client extends to clients with the same owner and redirect host', () => {
     const host = 'https://evader.example';
     const register = (uris: readonly string[], ownerAccountId: string) =>
