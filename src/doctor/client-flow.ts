@@ -2,9 +2,6 @@
 import { createHash } from 'node:crypto';
 import { ENDPOINT } from '../provider/endpoints.ts';
 
-/** Returns the S256 challenge of a verifier (RFC 7636 §4.2). */
-const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url');
-
 export const authorizationRequest = ({
   clientId,
   redirectUri,
@@ -19,7 +16,8 @@ export const authorizationRequest = ({
     client_id: clientId,
     redirect_uri: redirectUri,
     state,
-    code_challenge: challengeOf(verifier),
+    // RFC 7636 §4.2.
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
   });
 
@@ -72,7 +70,7 @@ export const STEPS = {
     isExpected: ({ status }: FlowAnswer) => status === 200,
   },
   introspect_revoked: introspection(false),
-  refresh_revoked: refresh('refreshToken', isInvalidGrant),
+  refresh_revoked: refresh('refreshToken', ({ status, body }) => status === 400 && body.error === 'invalid_grant'),
 } satisfies Readonly<Record<string, Step>>;
 
 /** `post` adds the client's credentials. If the answer has no tokens, the returned `held` equals the given `held`. */
@@ -113,8 +111,4 @@ function hasTokens({ status, body }: FlowAnswer): boolean {
 
 function isSame({ body }: FlowAnswer, { refreshToken }: Held): boolean {
   return body.refresh_token === refreshToken;
-}
-
-function isInvalidGrant({ status, body }: FlowAnswer): boolean {
-  return status === 400 && body.error === 'invalid_grant';
 }

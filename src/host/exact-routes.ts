@@ -3,11 +3,9 @@ import type { Context } from 'koa';
 import type { Answer, Step } from '../base/answer.ts';
 import type { Route } from '../pages/routes.ts';
 
-type Method = 'GET' | 'POST' | 'OPTIONS';
-
 /** The steps for each method of each path. GET also answers HEAD. */
 export type ExactRoutes<Result = Answer> = Readonly<
-  Record<string, Readonly<Partial<Record<Method, readonly Step<Result>[]>>>>
+  Record<string, Readonly<Partial<Record<'GET' | 'POST' | 'OPTIONS', readonly Step<Result>[]>>>>
 >;
 
 export type RunSteps<Result> = (ctx: Context) => Result | Promise<Result>;

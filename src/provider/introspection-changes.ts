@@ -194,7 +194,10 @@ export function introspectionChanges(parts: {
       const stream = ctx.method === 'HEAD' ? '' : changeStreams.open(id, maxPerClient, after);
       if (stream === 'leaving') throw unavailable({ 'Retry-After': '0' });
       if (stream === 'away') throw unavailable();
-      if (stream === 'too many') throw tooManyStreams(maxPerClient);
+      if (stream === 'too many') {
+        const description = `this client already has the maximum of ${maxPerClient} open streams on this process`;
+        throw new OAuthError(429, 'too_many_streams', description, { 'Retry-After': RETRY_AFTER_SECONDS });
+      }
       return { headers: STREAM_HEADERS, body: stream };
     },
   ];
@@ -216,14 +219,6 @@ const unavailable = (headers?: Readonly<Record<string, string>>): OAuthError =>
 
 /** In seconds. A client to which a stream was refused introspects every token until its next attempt. */
 const RETRY_AFTER_SECONDS = '60';
-
-const tooManyStreams = (max: number): OAuthError =>
-  new OAuthError(
-    429,
-    'too_many_streams',
-    `this client already has the maximum of ${max} open streams on this process`,
-    { 'Retry-After': RETRY_AFTER_SECONDS },
-  );
 
 function refuseOthers(ctx: Context, next: NextStep): Promise<Answer> {
   if (authenticatedClient(ctx).kind === 'resource-server') return next();

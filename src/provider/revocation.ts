@@ -163,7 +163,8 @@ function requireBearer(ctx: Context, next: NextStep): Promise<Answer> {
   // RFC 6750 §3.1: requests without credentials or with another scheme get the challenge without an error code. Tokens
   // in forms or queries (§2.2, §2.3) are not accepted, because those end up in logs.
   if (!BEARER.test(header)) {
-    throw unauthorized('an access token is required in the Authorization header, as Bearer');
+    const description = 'an access token is required in the Authorization header, as Bearer';
+    throw new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': 'Bearer' });
   }
   if (isElsewhere) {
     throw new OAuthError(400, 'invalid_request', 'the access token must be sent in only one place');
@@ -175,8 +176,5 @@ function requireBearer(ctx: Context, next: NextStep): Promise<Answer> {
 const BEARER = /^bearer +([^ \t]+)$/i;
 
 export const bearerOf = (ctx: Context): string => BEARER.exec(ctx.get('authorization'))?.[1] ?? '';
-
-const unauthorized = (description: string): OAuthError =>
-  new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': 'Bearer' });
 
 const invalidToken = (description: string): OAuthError => new OAuthError(401, 'invalid_token', description);

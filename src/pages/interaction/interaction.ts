@@ -15,8 +15,6 @@ import type { UpstreamSignIns } from '../sign-in/upstream-providers.ts';
 import type { WaitingSignIn } from '../sign-in/waiting-sign-in.ts';
 import { type ConsentSteps, SHOWN_FIELD } from './consent.ts';
 
-type Found = Awaited<ReturnType<Interactions['find']>>;
-
 const PATH = `${ENDPOINT.interaction}/:uid`;
 
 export function interactionPage(parts: {
@@ -59,7 +57,7 @@ export function interactionPage(parts: {
    * If the form with the user's decision was rendered for another user or session, sends an answer and returns true. A
    * sign-in form needs no such check, because it authenticates its sender.
    */
-  async function isStaleDecision(ctx: Context, found: Found): Promise<boolean> {
+  async function isStaleDecision(ctx: Context, found: Awaited<ReturnType<Interactions['find']>>): Promise<boolean> {
     if (ctx.method !== 'POST' || !formOf(ctx).has(SHOWN_FIELD)) return false;
     const visitor = await kit.signedInOf(ctx);
     const formSession = kit.formSession(ctx, visitor);
