@@ -1,5 +1,5 @@
 /** A cache of database reads, kept correct by the change feed. */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 import { createPackedTexts } from './packed-texts.ts';
 
@@ -64,6 +64,7 @@ export interface CacheOptions<Value extends Cacheable> {
 interface Entry<Value extends Cacheable> {
   /** Undefined once the value is stored: if every value kept a promise, there would be too many objects. */
   promise: Promise<Value> | undefined;
+  /** In seconds since the epoch: V8 keeps a larger number in an object of its own. */
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;
@@ -147,7 +148,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   }
 
   function isCurrent(entry: Entry<Value>): boolean {
-    const age = clock() - entry.startedAt;
+    const age = clock() - entry.startedAt * 1000;
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     if (entry.changesSeen === nameChangeCount) return true;
@@ -169,7 +170,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
 
     beginRead() {
       const seen = changeCount;
-      const began = { startedAt: clock(), changesSeen: nameChangeCount };
+      const began = { startedAt: epochSeconds(clock), changesSeen: nameChangeCount };
       return (key, value) => {
         const cached = entries.get(key);
         if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached))) return;
@@ -193,7 +194,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       }
       const changesSeen = nameChangeCount;
       const promise = load();
-      const startedAt = clock();
+      const startedAt = epochSeconds(clock);
       const started: Entry<Value> = { promise, startedAt, changesSeen, value: undefined, text: undefined, size: 0 };
       remove(key);
       entries.set(key, started);

@@ -1,6 +1,6 @@
 /** Records when a secret, an API key or a connection was last used; writes it in the background. */
 import type { Logger } from 'pino';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, epochSeconds } from '../base/clock.ts';
 import { outsideRequests } from '../base/current-request.ts';
 import { createBackgroundWriter } from './background-writer.ts';
 
@@ -18,14 +18,14 @@ interface UsedId {
   readonly id: string;
   /** The time of the latest use. */
   at: number;
-  /** The time of the latest use that has been stored. */
-  writtenUse: number | undefined;
-  /** When `writtenUse` was written. */
-  writtenAt: number | undefined;
+  /** True if there was a use since the last write began. */
+  isUsedAgain: boolean;
+  /** When a use was last written, in seconds since the epoch: V8 keeps a larger number in an object of its own. */
+  writtenAt: number;
 }
 
 /** Minimum time between two writes for the same id. */
-const PRECISION_MS = 5 * 60_000;
+const PRECISION_SECONDS = 5 * 60;
 /** How long a new use waits, so that it is written together with other uses. */
 const PAUSE_MS = 5_000;
 const BATCH = 500;
@@ -88,16 +88,17 @@ function createUses({
     for (let start = 0; start < uses.length; start += BATCH) {
       // Use the same order on every node, because two nodes that write the same rows must not deadlock.
       const batch = uses.slice(start, start + BATCH).sort((a, b) => (a.id < b.id ? -1 : 1));
-      const times = batch.map(({ at }) => at);
+      for (const used of batch) used.isUsedAgain = false;
       try {
         await write(batch.map(({ id, at }) => ({ id, at: new Date(at) })));
       } catch (err) {
         log.warn({ err, kind }, 'the time of the last use could not be written');
         return uses.slice(start);
       }
-      const writtenAt = clock();
-      for (const [index, used] of batch.entries()) {
-        written.add(Object.assign(used, { writtenUse: times[index], writtenAt }));
+      const writtenAt = epochSeconds(clock);
+      for (const used of batch) {
+        used.writtenAt = writtenAt;
+        written.add(used);
       }
     }
     return [];
@@ -111,13 +112,13 @@ function createUses({
 
   /** Queues each due id for another write if it was used after its last write, and otherwise forgets it. */
   function addDue(): void {
-    const now = clock();
+    const now = epochSeconds(clock);
     for (const used of written) {
-      const age = now - (used.writtenAt ?? 0);
+      const age = now - used.writtenAt;
       // A negative age means that the clock was set back, so the real age is unknown.
-      if (!isClosing && age >= 0 && age < PRECISION_MS) return;
+      if (!isClosing && age >= 0 && age < PRECISION_SECONDS) return;
       written.delete(used);
-      if (used.at !== used.writtenUse) writer.add(used);
+      if (used.isUsedAgain) writer.add(used);
       else usedIds.delete(used.id);
     }
   }
@@ -129,10 +130,11 @@ function createUses({
       const known = usedIds.get(id);
       if (known) {
         known.at = clock();
+        known.isUsedAgain = true;
         return;
       }
       if (usedIds.size - written.size >= MAX_WAITING) return;
-      const used = { id, at: clock(), writtenUse: undefined, writtenAt: undefined };
+      const used = { id, at: clock(), isUsedAgain: false, writtenAt: 0 };
       usedIds.set(id, used);
       writer.add(used);
     },
