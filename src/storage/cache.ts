@@ -64,7 +64,7 @@ export interface CacheOptions<Value extends Cacheable> {
 interface Entry<Value extends Cacheable> {
   /** Undefined once the value is stored: if every value kept a promise, there would be too many objects. */
   promise: Promise<Value> | undefined;
-  /** In seconds since the epoch: V8 keeps a larger number in an object of its own. */
+  /** In seconds since the epoch: V8 stores a number above 2^31, such as milliseconds, as an object. */
   readonly startedAt: number;
   /** The value of `nameChangeCount` when this entry was last found to be current. */
   changesSeen: number;

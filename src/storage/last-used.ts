@@ -20,7 +20,7 @@ interface UsedId {
   at: number;
   /** True if there was a use since the last write began. */
   isUsedAgain: boolean;
-  /** When a use was last written, in seconds since the epoch: V8 keeps a larger number in an object of its own. */
+  /** When a use was last written, in seconds since the epoch: V8 stores a number above 2^31 as an object. */
   writtenAt: number;
 }
 

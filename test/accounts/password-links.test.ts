@@ -96,14 +96,14 @@ describe('a password link works once, and becomes invalid if the password, addre
 
   it('a password change that was requested before a recovery is refused if its hash is ready only after the recovery', async () => {
     const before = await changes.useLink(await make(), { origin, password: PASSWORD });
-    const generation = before?.account.sessionGeneration ?? 0;
+    const session = { uid: 'theirs', generation: before?.account.sessionGeneration ?? 0 };
+    const recorded = { ...session, accountId: account.id, cookieHash: 'hash' };
+    await createSessionList(parts).record(recorded, { begunAt: new Date(now), origin });
     // An attacker who knows the password changes it; the hash of the new one waits until after the
     // recovery. At most three are made at once.
     const { promise: isRecovered, resolve: endRecovery } = Promise.withResolvers<void>();
     const busy = [1, 2, 3].map((number) => inTurn({ email: `busy-${number}@demo.test` }, () => isRecovered));
-    const late = changes
-      .change(account, ANOTHER, { ...origin, session: { uid: 'theirs', generation } })
-      .catch((error) => error);
+    const late = changes.change(account, ANOTHER, { ...origin, session }).catch((error) => error);
     const recovered = await changes.useLink(await make(), { origin });
     expect(recovered?.account).to.include({ hasPassword: true });
     endRecovery();
