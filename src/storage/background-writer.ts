@@ -8,17 +8,13 @@ import { outsideRequests } from '../base/current-request.ts';
  * @param write must not reject. Returns the entries to retry after the next pause; all other entries are treated as
  *   written.
  */
-export function createBackgroundWriter<Entry extends object>({
-  pauseMs,
-  maxWaiting,
-  keyOf = (entry) => entry,
-  write,
-}: {
+export function createBackgroundWriter<Entry>(options: {
   pauseMs: number;
   maxWaiting: number;
   keyOf?: (entry: Entry) => unknown;
   write: (entries: readonly Entry[]) => Promise<readonly Entry[]>;
 }) {
+  const { pauseMs, maxWaiting, keyOf = (entry) => entry, write } = options;
   let waiting = new Map<unknown, Entry>();
   let timer: NodeJS.Timeout | undefined;
 

@@ -2,6 +2,7 @@
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 import { createPackedTexts } from './packed-texts.ts';
+import { createSlots } from './slots.ts';
 
 const DEFAULT_MAX_SIZE = 10_000;
 /**
@@ -14,8 +15,6 @@ const MAX_AGE_MS = 60_000;
  * young: a collection of old objects takes much longer.
  */
 const MAX_OBJECTS = 32;
-/** A full cache removes a hundredth of its values at once. */
-const EVICTED_AT_ONCE = 100;
 /** If more names than this have changed, the whole cache is cleared. */
 const MAX_CHANGED_NAMES = 10_000;
 
@@ -61,20 +60,13 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly asText?: { pack(value: NonNullable<Value>): string; unpack(text: string): NonNullable<Value> };
 }
 
-interface Entry<Value extends Cacheable> {
-  /** Undefined once the value is stored: if every value kept a promise, there would be too many objects. */
-  promise: Promise<Value> | undefined;
-  /** In seconds since the epoch: V8 stores a number above 2^31, such as milliseconds, as an object. */
-  readonly startedAt: number;
-  /** The value of `nameChangeCount` when this entry was last found to be current. */
-  changesSeen: number;
-  /** The value as an object; undefined for a miss, during the load, and if only the text is stored. */
-  value: NonNullable<Value> | undefined;
-  /** The number of the value's text in `texts`. */
-  text: number | undefined;
-  /** The size of the value; 0 while it is loading. */
-  size: number;
-}
+/** The lists of the slots of a cache. A slot in neither is loading. */
+const VALUES = 0;
+/** Separate from the values, so that look-ups of keys that do not exist cannot displace values. */
+const MISSES = 1;
+
+/** Stands for a value that is not stored as text. */
+const NO_TEXT = -1;
 
 /**
  * Caches promises, so that concurrent callers share one database read. A read that began before a change is never
@@ -83,29 +75,61 @@ interface Entry<Value extends Cacheable> {
  */
 export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>): Cache<Value> {
   const { changes, clock, topics, within, sizeOf = () => 1, asText } = parts;
+  const maxSizes = [parts.maxSize ?? DEFAULT_MAX_SIZE, parts.maxMisses ?? 0];
   const texts = createPackedTexts();
-  const entries = createSizedMap<Value>(parts.maxSize ?? DEFAULT_MAX_SIZE, (entry) => {
-    if (entry.text !== undefined) texts.delete(entry.text);
-    entry.text = undefined;
-  });
-  /** Separate from the values, so that look-ups of keys that do not exist cannot displace values. */
-  const misses = createSizedMap<Value>(parts.maxMisses ?? 0);
-  /** The latest entries whose value was made an object of its text. The next one replaces the one at `nextObject`. */
-  let objects: Entry<Value>[] = [];
+  const slots = createSlots(2);
+  /** In seconds since the epoch: V8 stores a number above 2^31, such as milliseconds, in more memory. */
+  const startedAt: number[] = [];
+  /** For each slot the value of `nameChangeCount` when it was last found to be current. */
+  const changesSeen: number[] = [];
+  /** The result of the load, until the value is stored. */
+  let promises: (Promise<Value> | undefined)[] = [];
+  /** The value as an object; undefined for a miss, during the load, and if only the text is stored. */
+  let values: (NonNullable<Value> | undefined)[] = [];
+  /** The number of the value's text in `texts`. */
+  let textOf: number[] = [];
+  /** The latest slots whose value was made an object of its text. The next one replaces the one at `nextObject`. */
+  let objects: number[] = [];
   let nextObject = 0;
   /** `nameChangeCount` at the latest change of each name. Entries are compared with it when they are used. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
   let changeCount = 0;
 
+  /** Returns an empty slot for the key. */
+  function begin(key: string, now: number, names: number): number {
+    const slot = slots.add(key);
+    empty(slot);
+    startedAt[slot] = now;
+    changesSeen[slot] = names;
+    return slot;
+  }
+
+  /** Removes what is stored in the slot. */
+  function empty(slot: number): void {
+    const text = textOf[slot] ?? NO_TEXT;
+    if (text !== NO_TEXT) texts.delete(text);
+    textOf[slot] = NO_TEXT;
+    promises[slot] = undefined;
+    values[slot] = undefined;
+    slots.take(slot);
+  }
+
+  function removeSlot(slot: number): void {
+    empty(slot);
+    slots.delete(slot);
+  }
+
   function remove(key: string): void {
-    entries.delete(key);
-    misses.delete(key);
+    const slot = slots.find(key);
+    if (slot !== undefined) removeSlot(slot);
   }
 
   function clear(): void {
-    entries.clear();
-    misses.clear();
+    slots.clear();
+    promises = [];
+    values = [];
+    textOf = [];
     objects = [];
     texts.clear();
     nameChanges.clear();
@@ -125,39 +149,56 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   });
 
   /** @returns undefined for a miss, and during the load */
-  const valueIn = ({ value, text }: Entry<Value>): NonNullable<Value> | undefined =>
-    value === undefined && asText && text !== undefined ? asText.unpack(texts.read(text)) : value;
+  function valueIn(slot: number): NonNullable<Value> | undefined {
+    const text = textOf[slot] ?? NO_TEXT;
+    return values[slot] ?? (asText && text !== NO_TEXT ? asText.unpack(texts.read(text)) : undefined);
+  }
 
-  function use(entry: Entry<Value>, value: NonNullable<Value>): void {
-    if (entry.value !== undefined) return;
-    entry.value = value;
+  function use(slot: number, value: NonNullable<Value>): void {
+    if (values[slot] !== undefined) return;
+    values[slot] = value;
     if (!asText) return;
     const former = objects[nextObject];
-    if (former) former.value = undefined;
-    objects[nextObject] = entry;
+    if (former !== undefined) values[former] = undefined;
+    objects[nextObject] = slot;
     nextObject = (nextObject + 1) % MAX_OBJECTS;
   }
 
-  function keep(key: string, entry: Entry<Value>, value: NonNullable<Value>): void {
-    entries.delete(key);
-    entry.size = sizeOf(value);
-    entry.promise = undefined;
-    if (asText) entry.text = texts.add(asText.pack(value));
-    entries.set(key, entry);
-    use(entry, value);
+  /**
+   * Adds the slot to the list, and removes the oldest slots while the list is too large.
+   * @returns false if the slot does not fit, and is removed
+   */
+  function put(slot: number, list: number, size: number): boolean {
+    const max = maxSizes[list] ?? 0;
+    // A value that does not fit must not displace all other values.
+    if (size > max) {
+      removeSlot(slot);
+      return false;
+    }
+    slots.put(slot, list, size);
+    while (slots.total(list) > max) removeSlot(slots.oldest(list));
+    return true;
   }
 
-  function isCurrent(entry: Entry<Value>): boolean {
-    const age = clock() - entry.startedAt * 1000;
+  function keep(slot: number, value: NonNullable<Value>): void {
+    empty(slot);
+    if (!put(slot, VALUES, sizeOf(value))) return;
+    if (asText) textOf[slot] = texts.add(asText.pack(value));
+    use(slot, value);
+  }
+
+  function isCurrent(slot: number): boolean {
+    const age = clock() - (startedAt[slot] ?? 0) * 1000;
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
-    if (entry.changesSeen === nameChangeCount) return true;
-    const value = valueIn(entry);
+    const seen = changesSeen[slot] ?? 0;
+    if (seen === nameChangeCount) return true;
+    const value = valueIn(slot);
     // Loads and misses may be older than the latest change, and have no names to compare.
     if (value === undefined) return false;
-    const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > entry.changesSeen;
+    const hasChanged = (name: string) => (nameChanges.get(name) ?? 0) > seen;
     if (within?.namesIn(value).some(hasChanged)) return false;
-    entry.changesSeen = nameChangeCount;
+    changesSeen[slot] = nameChangeCount;
     return true;
   }
 
@@ -170,11 +211,12 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
 
     beginRead() {
       const seen = changeCount;
-      const began = { startedAt: epochSeconds(clock), changesSeen: nameChangeCount };
+      const now = epochSeconds(clock);
+      const names = nameChangeCount;
       return (key, value) => {
-        const cached = entries.get(key);
-        if (!changes.isLive || changeCount !== seen || (cached && isCurrent(cached))) return;
-        keep(key, { ...began, promise: undefined, value: undefined, text: undefined, size: 0 }, value);
+        const cached = slots.find(key);
+        if (!changes.isLive || changeCount !== seen || (cached !== undefined && isCurrent(cached))) return;
+        keep(begin(key, now, names), value);
       };
     },
 
@@ -183,32 +225,29 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
         clear();
         return load();
       }
-      const cached = entries.get(key) ?? misses.get(key);
-      if (cached && isCurrent(cached)) {
-        if (cached.promise) return cached.promise;
+      const cached = slots.find(key);
+      if (cached !== undefined && isCurrent(cached)) {
+        const loading = promises[cached];
+        if (loading) return loading;
         const value = valueIn(cached);
         if (value !== undefined && (!isUsable || isUsable(value))) {
           use(cached, value);
           return Promise.resolve(value);
         }
       }
-      const changesSeen = nameChangeCount;
+      const names = nameChangeCount;
       const promise = load();
-      const startedAt = epochSeconds(clock);
-      const started: Entry<Value> = { promise, startedAt, changesSeen, value: undefined, text: undefined, size: 0 };
-      remove(key);
-      entries.set(key, started);
+      const slot = begin(key, epochSeconds(clock), names);
+      promises[slot] = promise;
+      // After another change or load, the slot has another promise or none.
       promise.then(
         (value) => {
-          // The entry was removed during the load.
-          if (entries.get(key) !== started) return;
-          if (value !== undefined) return keep(key, started, value);
-          entries.delete(key);
-          started.size = 1;
-          misses.set(key, started);
+          if (promises[slot] !== promise) return;
+          if (value === undefined) put(slot, MISSES, 1);
+          else keep(slot, value);
         },
         // Do not cache failures.
-        () => entries.get(key) === started && entries.delete(key),
+        () => promises[slot] === promise && removeSlot(slot),
       );
       return promise;
     },
@@ -216,43 +255,3 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
 }
 
 const firstWord = (change: string): string => change.split(' ', 1)[0] ?? '';
-
-/** A map of limited total size that removes the oldest entries first. @param removed gets each removed entry */
-function createSizedMap<Value extends Cacheable>(maxSize: number, removed: (entry: Entry<Value>) => void = () => {}) {
-  const entries = new Map<string, Entry<Value>>();
-  const spare = Math.floor(maxSize / EVICTED_AT_ONCE);
-  let size = 0;
-
-  function remove(key: string): void {
-    const entry = entries.get(key);
-    if (!entry) return;
-    size -= entry.size;
-    entries.delete(key);
-    removed(entry);
-  }
-
-  return {
-    get: (key: string) => entries.get(key),
-    delete: remove,
-    clear() {
-      entries.clear();
-      size = 0;
-    },
-    set(key: string, entry: Entry<Value>): void {
-      remove(key);
-      // A value that does not fit must not displace all other values.
-      if (entry.size > maxSize) {
-        removed(entry);
-        return;
-      }
-      entries.set(key, entry);
-      size += entry.size;
-      if (size <= maxSize) return;
-      // Remove many entries at once: each iteration first skips all deleted entries, which can be as many as the rest.
-      for (const oldest of entries.keys()) {
-        if (size <= maxSize - spare || oldest === key) break;
-        remove(oldest);
-      }
-    },
-  };
-}

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { type Clock, epochSeconds } from '../base/clock.ts';
 import { outsideRequests } from '../base/current-request.ts';
 import { createBackgroundWriter } from './background-writer.ts';
+import { createSlots } from './slots.ts';
 
 export interface Use {
   readonly id: string;
@@ -13,16 +14,6 @@ export interface Use {
 export type WriteUses = (uses: readonly Use[]) => Promise<void>;
 
 export type LastUsed<Kind extends string> = ReturnType<typeof createLastUsed<Kind>>;
-
-interface UsedId {
-  readonly id: string;
-  /** The time of the latest use. */
-  at: number;
-  /** True if there was a use since the last write began. */
-  isUsedAgain: boolean;
-  /** When a use was last written, in seconds since the epoch: V8 stores a number above 2^31 as an object. */
-  writtenAt: number;
-}
 
 /** Minimum time between two writes for the same id. */
 const PRECISION_SECONDS = 5 * 60;
@@ -65,40 +56,41 @@ export function createLastUsed<Kind extends string>(parts: {
 }
 
 /** Collects the uses of one kind. A shared collection could fill with connections, and drop the uses of secrets. */
-function createUses({
-  kind,
-  write,
-  clock,
-  log,
-}: {
+function createUses(parts: {
   readonly kind: string;
   readonly write: WriteUses;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
 }) {
-  const usedIds = new Map<string, UsedId>();
+  const { kind, write, clock, log } = parts;
   /**
-   * The ids that were written within the last minutes, the oldest write first. So a flush looks only at ids that are
-   * due: for 100,000 active users, looking at all ids would stop the process for 100 ms or more.
+   * The ids. Those that were written within the last minutes are in the list, the oldest write first. So a flush looks
+   * only at ids that are due: for 100,000 active users, looking at all ids would stop the process for 100 ms or more.
    */
-  const written = new Set<UsedId>();
+  const slots = createSlots();
+  /** The time of the latest use. */
+  const usedAt: number[] = [];
+  /** True if there was a use since the last write began. */
+  const isUsedAgain: boolean[] = [];
+  /** When a use was last written, in seconds since the epoch: V8 stores a number above 2^31 in more memory. */
+  const writtenAt: number[] = [];
   let isClosing = false;
 
-  async function writeUses(uses: readonly UsedId[]): Promise<readonly UsedId[]> {
+  async function writeUses(uses: readonly number[]): Promise<readonly number[]> {
     for (let start = 0; start < uses.length; start += BATCH) {
-      // Use the same order on every node, because two nodes that write the same rows must not deadlock.
-      const batch = uses.slice(start, start + BATCH).sort((a, b) => (a.id < b.id ? -1 : 1));
-      for (const used of batch) used.isUsedAgain = false;
+      const batch = uses.slice(start, start + BATCH);
+      for (const slot of batch) isUsedAgain[slot] = false;
+      const rows = batch.map((slot) => ({ id: slots.keyOf(slot), at: new Date(usedAt[slot] ?? 0) }));
       try {
-        await write(batch.map(({ id, at }) => ({ id, at: new Date(at) })));
+        // Use the same order on every node, because two nodes that write the same rows must not deadlock.
+        await write(rows.sort((a, b) => (a.id < b.id ? -1 : 1)));
       } catch (err) {
         log.warn({ err, kind }, 'the time of the last use could not be written');
         return uses.slice(start);
       }
-      const writtenAt = epochSeconds(clock);
-      for (const used of batch) {
-        used.writtenAt = writtenAt;
-        written.add(used);
+      for (const slot of batch) {
+        writtenAt[slot] = epochSeconds(clock);
+        slots.put(slot);
       }
     }
     return [];
@@ -113,13 +105,14 @@ function createUses({
   /** Queues each due id for another write if it was used after its last write, and otherwise forgets it. */
   function addDue(): void {
     const now = epochSeconds(clock);
-    for (const used of written) {
-      const age = now - used.writtenAt;
+    while (slots.total() > 0) {
+      const slot = slots.oldest();
+      const age = now - (writtenAt[slot] ?? 0);
       // A negative age means that the clock was set back, so the real age is unknown.
       if (!isClosing && age >= 0 && age < PRECISION_SECONDS) return;
-      written.delete(used);
-      if (used.isUsedAgain) writer.add(used);
-      else usedIds.delete(used.id);
+      slots.take(slot);
+      if (isUsedAgain[slot]) writer.add(slot);
+      else slots.delete(slot);
     }
   }
 
@@ -127,16 +120,12 @@ function createUses({
     addDue,
     record(id: string): void {
       if (isClosing) return;
-      const known = usedIds.get(id);
-      if (known) {
-        known.at = clock();
-        known.isUsedAgain = true;
-        return;
-      }
-      if (usedIds.size - written.size >= MAX_WAITING) return;
-      const used = { id, at: clock(), isUsedAgain: false, writtenAt: 0 };
-      usedIds.set(id, used);
-      writer.add(used);
+      const known = slots.find(id);
+      if (known === undefined && slots.count() - slots.total() >= MAX_WAITING) return;
+      const slot = known ?? slots.add(id);
+      usedAt[slot] = clock();
+      isUsedAgain[slot] = known !== undefined;
+      if (known === undefined) writer.add(slot);
     },
     flush(): Promise<void> {
       addDue();
