@@ -47,9 +47,10 @@ export const inEnglish = (text: Text): string => textsFor('en').plain(text);
 export const problemOf = <Code extends string>(code: Code, text: Message) => ({ code, message: inEnglish(text), text });
 
 type Tree = Readonly<Record<string, Readonly<Record<string, string>>>>;
-type Compiled = ReadonlyMap<string, IntlMessageFormat>;
+/** The placeholders of each text by its key: those of all languages must be the same. */
+type Slots = ReadonlyMap<string, string>;
 
-type Installed = Map<string, { readonly texts: Texts; readonly compiled: Compiled }>;
+type Installed = Map<string, { readonly texts: Texts; readonly slots: Slots }>;
 
 const installed: Installed = new Map();
 
@@ -71,7 +72,7 @@ export const languages = (): readonly string[] => [...loaded().keys()];
 
 /** True if the message, or a message in its values, has no text: it may come from a node of a later version. */
 export const isUnknown = ({ key, values = {} }: Message): boolean =>
-  !loaded().get('en')?.compiled.has(key) ||
+  !loaded().get('en')?.slots.has(key) ||
   Object.values(values).some((value) => typeof value === 'object' && 'key' in value && isUnknown(value));
 
 /** Returns the English texts if there is no such language. */
@@ -92,30 +93,29 @@ export function addLanguage(language: string, tree: Tree): () => boolean {
     for (const [name, text] of Object.entries(texts)) sources.set(`${page}.${name}`, text);
   }
   const locale = sources.get('language.locale') ?? language;
-  const english = installed.get('en')?.compiled;
-  const compiled = new Map<string, IntlMessageFormat>();
+  const english = installed.get('en')?.slots;
+  const slots = new Map<string, string>();
   const problems: string[] = [];
   for (const key of english?.keys() ?? []) if (!sources.has(key)) problems.push(`no ${key}`);
   for (const [key, source] of sources) {
     try {
-      const made = new IntlMessageFormat(source, locale, IN_UTC);
-      compiled.set(key, made);
-      const own = slotsOf(made);
+      const own = slotsOf(new IntlMessageFormat(source, locale, IN_UTC));
+      slots.set(key, `${own}`);
       problems.push(...forbiddenIn(own).map((slot) => `${key} must not have ${slot}`));
-      const wanted = english && `${slotsOf(english.get(key))}`;
-      if (wanted !== undefined && !english?.has(key)) problems.push(`${key} is not in English`);
-      else if (wanted !== undefined && wanted !== `${own}`) problems.push(`${key} has ${own} instead of ${wanted}`);
+      const wanted = english?.get(key);
+      if (english && wanted === undefined) problems.push(`${key} is not in English`);
+      else if (english && wanted !== `${own}`) problems.push(`${key} has ${own} instead of ${wanted}`);
     } catch (error) {
       problems.push(`${key}: ${error instanceof Error ? error.message : error}`);
     }
   }
   if (problems.length > 0) throw new Error(`texts in ${language}: ${problems.join('; ')}`);
-  installed.set(language, { compiled, texts: createTexts(language, locale, compiled) });
+  installed.set(language, { slots, texts: createTexts(language, locale, sources) });
   return () => installed.delete(language);
 }
 
 /** Returns the placeholders of a message in the form `{name}`, `<tag>`, or `{name: choices}` for a `select`. */
-function slotsOf(made: IntlMessageFormat | undefined): string[] {
+function slotsOf(made: IntlMessageFormat): string[] {
   const walk = (elements: ReturnType<IntlMessageFormat['getAst']>): string[] =>
     elements.flatMap((element) => {
       if ('children' in element) return [`<${element.value}>`, ...walk(element.children)];
@@ -125,7 +125,7 @@ function slotsOf(made: IntlMessageFormat | undefined): string[] {
       const inner = Object.values(element.options).flatMap(({ value }) => walk(value));
       return [`{${element.value}${choices}}`, ...inner];
     });
-  return [...new Set(made && walk(made.getAst()))].sort();
+  return [...new Set(walk(made.getAst()))].sort();
 }
 
 /** Formats `{day, date, medium}` in UTC, because users do not have the time zone of the server. */
@@ -138,14 +138,18 @@ const LITERAL = 0;
 const forbiddenIn = (slots: readonly string[]): string[] =>
   slots.filter((slot) => TAGS.some((tag) => tag === slot.slice(1, -1)) !== slot.startsWith('<'));
 
-function createTexts(language: string, locale: string, compiled: Compiled): Texts {
+function createTexts(language: string, locale: string, sources: ReadonlyMap<string, string>): Texts {
+  /** Those that were used: all of them would be 100,000 objects, which V8's garbage collector visits. */
+  const compiled = new Map<string, IntlMessageFormat>();
   const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' });
   const moment = ({ iso }: Instant): string => `${day.format(new Date(iso))}, ${iso.slice(11, 16)} UTC`;
 
   function parts(what: Text, values?: Values, attributes: Attributes = {}): readonly Part[] {
     if (typeof what !== 'string') return parts(what.key, what.values, attributes);
-    const found = compiled.get(what);
-    if (!found) throw new Error(`there is no text ${what}`);
+    const source = sources.get(what);
+    if (source === undefined) throw new Error(`there is no text ${what}`);
+    const found = compiled.get(what) ?? new IntlMessageFormat(source, locale, IN_UTC);
+    compiled.set(what, found);
     const given: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(values ?? {})) {
       given[name] = typeof value === 'object' && 'key' in value ? parts(value) : value;
