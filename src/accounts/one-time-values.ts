@@ -15,15 +15,8 @@ export type OneTimeValues = ReturnType<typeof createOneTimeValues>;
  * Stores only a hash of the name, and the value encrypted with a key that is derived from the name: an attacker who
  * reads the token store, or a dump of it, cannot decrypt the value.
  */
-export function createOneTimeValues({
-  store,
-  clock,
-  seconds = LIFETIME_SECONDS,
-}: {
-  store: TokenStore;
-  clock: Clock;
-  seconds?: number;
-}) {
+export function createOneTimeValues(parts: { store: TokenStore; clock: Clock; seconds?: number }) {
+  const { store, clock, seconds = LIFETIME_SECONDS } = parts;
   return {
     /** @param name must be impossible to guess or compute @returns `name`, which `take` needs to find the value */
     async store(accountId: string, value: unknown, name: string = randomId('', 43)): Promise<string> {

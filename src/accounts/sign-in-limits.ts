@@ -37,10 +37,7 @@ interface Counted {
   readonly onSuccess: 'forget' | 'give back';
 }
 
-export function createSignInLimits({
-  settings,
-  createAttemptLimit,
-}: {
+export function createSignInLimits(parts: {
   readonly settings: {
     /** Maximum of failures per account and address together, and per browser in which the account has signed in. */
     readonly signInFailures: number;
@@ -49,6 +46,7 @@ export function createSignInLimits({
   };
   readonly createAttemptLimit: CreateAttemptLimit;
 }) {
+  const { settings, createAttemptLimit } = parts;
   const create = (name: string, attempts: number, windowSeconds: number): AttemptLimit =>
     // If the store fails, throw instead of counting in this process: no user can sign in without the store.
     createAttemptLimit({ name, attempts, windowSeconds, onStoreUnavailable: 'throw' });

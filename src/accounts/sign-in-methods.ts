@@ -70,15 +70,12 @@ export type SignInMethods = ReturnType<typeof createSignInMethods>;
 
 class NothingLeft extends Error {}
 
-export function createSignInMethods({
-  accounts,
-  activity,
-  kinds,
-}: {
+export function createSignInMethods(parts: {
   readonly accounts: Pick<AccountRegistry, 'forget'> & { readonly changeMethods: MethodChange };
   readonly activity: { record(entry: NewActivity, tx: Queries): Promise<void> };
   readonly kinds: readonly MethodsOfKind[];
 }) {
+  const { accounts, activity, kinds } = parts;
   const listed = (accountId: string, tx?: Queries) =>
     Promise.all(kinds.map(async (kind) => (await kind.of(accountId, tx)).map((method) => ({ method, kind })))).then(
       (lists) => lists.flat(),

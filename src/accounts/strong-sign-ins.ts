@@ -29,11 +29,7 @@ export interface SignInRequirement {
 
 export type StrongSignIns = ReturnType<typeof createStrongSignIns>;
 
-export function createStrongSignIns({
-  database,
-  clock,
-  signIn,
-}: {
+export function createStrongSignIns(parts: {
   readonly database: Queries;
   readonly clock: Clock;
   readonly signIn: EnabledMethods & {
@@ -41,6 +37,7 @@ export function createStrongSignIns({
     readonly requireGraceSeconds: number;
   };
 }) {
+  const { database, clock, signIn } = parts;
   const strong = listStrongMethods(signIn);
   return {
     /** Returns until when a password alone is enough; undefined if always. The first call starts the grace period. */

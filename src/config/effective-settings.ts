@@ -15,15 +15,12 @@ export interface EffectiveSetting {
   readonly from: string;
 }
 
-export function effectiveSettings({
-  content,
-  overrides,
-  settings,
-}: {
+export function effectiveSettings(parts: {
   readonly content: FileContent;
   readonly overrides: readonly Override[];
   readonly settings: SettingsWithoutSecrets;
 }): EffectiveSetting[] {
+  const { content, overrides, settings } = parts;
   const derivedDefaults = new Map<string, unknown>([
     ['issuer', settings.issuer],
     ['server.proxy_hops', settings.server.proxyHops],

@@ -63,15 +63,12 @@ export class NoDatabaseNamed extends ConfigurationProblems {}
  * @returns the settings, a function that returns the keys, and whether the store of the tokens is known.
  * @throws ConfigurationProblems with every problem of the file and the environment.
  */
-export function loadForCommand({
-  environment,
-  mayUseDefaults,
-  report,
-}: {
+export function loadForCommand(options: {
   readonly environment: Variables;
   readonly mayUseDefaults: boolean;
   readonly report: (sentence: string) => void;
 }) {
+  const { environment, mayUseDefaults, report } = options;
   const examined = examine({ environment }, { secretsAreNeeded: false });
   const { problems, file, environment: found, settings, unknown } = examined;
   if (problems.length === 0) return { settings, keys: () => findKeys({ environment }), knowsRedis: true };

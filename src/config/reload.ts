@@ -45,19 +45,14 @@ const KEYS = [
  * @param apply applies all of the settings or none
  * @returns a function that rejects if `loadSettings` or `apply` throws. Then nothing has changed.
  */
-export function createReload({
-  settings,
-  loadSettings,
-  apply,
-  log,
-  outcomes,
-}: {
+export function createReload(parts: {
   readonly settings: Settings;
   readonly loadSettings: () => Settings;
   readonly apply: (next: Settings) => Promise<void>;
   readonly log: Pick<Logger, 'info' | 'error'>;
   readonly outcomes?: { settingsReloaded(isTaken: boolean): void };
 }): () => Promise<Reload> {
+  const { settings, loadSettings, apply, log, outcomes } = parts;
   let current = settings;
   let last: Promise<unknown> = Promise.resolve();
 

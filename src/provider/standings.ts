@@ -26,13 +26,12 @@ interface Proved {
 
 export type Standings = ReturnType<typeof createStandings>;
 
-export function createStandings({
-  requirementFor,
-  wouldBeRequired,
-  providers,
-}: Pick<StrongSignIns, 'requirementFor' | 'wouldBeRequired'> & {
-  readonly providers: readonly UpstreamStrength[];
-}) {
+export function createStandings(
+  parts: Pick<StrongSignIns, 'requirementFor' | 'wouldBeRequired'> & {
+    readonly providers: readonly UpstreamStrength[];
+  },
+) {
+  const { requirementFor, wouldBeRequired, providers } = parts;
   const asked = requestState<{
     readonly accountId: string;
     readonly requirement: Promise<SignInRequirement | undefined>;

@@ -26,14 +26,7 @@ export class UnsafeRedis extends Error {
 }
 
 /** @throws UnsafeRedis if Redis evicts keys, and StorageUnavailable if Redis does not answer */
-export async function openTokenStore({
-  redisUrl,
-  database,
-  clock,
-  timeoutFactor = 1,
-  timeShift = () => 0,
-  log,
-}: {
+export async function openTokenStore(parts: {
   redisUrl?: string | undefined;
   database: Database;
   clock: Clock;
@@ -51,6 +44,7 @@ export async function openTokenStore({
   /** Returns the random id of this Redis, to find out whether nodes use the same Redis; absent without Redis. */
   readonly identity?: () => Promise<string | undefined>;
 }> {
+  const { redisUrl, database, clock, timeoutFactor = 1, timeShift = () => 0, log } = parts;
   if (redisUrl === undefined) {
     const parts = { database, clock, timeShift, log };
     return { store: createPostgresStore(parts), limits: postgresLimits(parts) };

@@ -82,15 +82,12 @@ export const newFlow = (
 });
 
 /** Creating the client sends no request to the provider. */
-export function createUpstreamProvider({
-  issuer,
-  settings,
-  clock,
-}: {
+export function createUpstreamProvider(parts: {
   readonly issuer: string;
   readonly settings: SignInProvider;
   readonly clock: Clock;
 }) {
+  const { issuer, settings, clock } = parts;
   const { metadata } = createDiscovery({ provider: settings, clock });
   const fetchFromProvider = createProviderFetch(settings.issuer);
   const redirectUri = callbackUrl(issuer, settings);

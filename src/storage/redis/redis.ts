@@ -138,16 +138,10 @@ export function send<Reply>(redis: Redis | Cluster, name: string, args: readonly
   return command.promise as Promise<Reply>;
 }
 
-function connectTo({
-  scheme,
-  hosts,
-  path,
-  options,
-  isTls,
-}: Pick<RedisUrl, 'scheme' | 'hosts' | 'path'> & {
-  options: Options;
-  isTls: boolean;
-}): Redis | Cluster {
+function connectTo(
+  target: Pick<RedisUrl, 'scheme' | 'hosts' | 'path'> & { options: Options; isTls: boolean },
+): Redis | Cluster {
+  const { scheme, hosts, path, options, isTls } = target;
   if (scheme.endsWith('+cluster')) {
     return new Cluster(hosts, {
       redisOptions: options,
