@@ -46,9 +46,11 @@ async function garbageOf(ask: (caller: number) => Promise<unknown>): Promise<num
   return (used - usedByOld()) / (CALLERS * ROUNDS);
 }
 
-/** Measured: 0 to 200 bytes; 2,500 and more if what one call refers to survives. */
+/** Measured: 0 to 200 bytes; 2,500 and more if a call leaves what it refers to. Measures again to exclude other work. */
 async function expectLittle(what: string, ask: (caller: number) => Promise<unknown>): Promise<void> {
-  expect(await garbageOf(ask), what).to.be.below(1_000);
+  let least = await garbageOf(ask);
+  for (let again = 0; again < 2 && least >= 1_000; again += 1) least = Math.min(least, await garbageOf(ask));
+  expect(least, what).to.be.below(1_000);
 }
 
 describeOn([postgresServer, redisServer], 'what a request or a query creates is freed young', () => {
