@@ -41,8 +41,8 @@ const KEYS = [
 
 /**
  * Returns a function that reloads the settings and logs the result. Concurrent calls run one after another.
- * @param loadSettings reads the present settings, or throws ConfigurationProblems
- * @param apply applies all of the settings or none
+ * @param parts.loadSettings reads the present settings, or throws ConfigurationProblems
+ * @param parts.apply applies all of the settings or none
  * @returns a function that rejects if `loadSettings` or `apply` throws. Then nothing has changed.
  */
 export function createReload(parts: {

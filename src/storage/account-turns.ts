@@ -8,10 +8,10 @@ import { isAway, StorageUnavailable } from './storage-unavailable.ts';
 const MAX_WAITING = 10;
 
 /**
- * A queue of at most this many ids is kept when it is empty, because a small map that shrinks with each request gets a
+ * Empty queues are deleted only if there are more queues than this, because a map that shrinks with each request gets a
  * new table in V8's old generation each time.
  */
-const MAX_KEPT = 1_000;
+const MAX_KEPT_QUEUES = 1_000;
 
 export const createAccountTurns = (): InTurn =>
   createTurnsOf({ maxWaiting: MAX_WAITING, concernsAll: (error) => error instanceof StorageUnavailable });
@@ -82,7 +82,7 @@ export function createTurnsOf(limits: TurnLimits) {
       const next = waiting.shift();
       if (next) next.resolve();
       else turns.running -= 1;
-      if (turns.running === 0 && all.size > MAX_KEPT) all.delete(id);
+      if (turns.running === 0 && all.size > MAX_KEPT_QUEUES) all.delete(id);
     }
   };
 }

@@ -1,5 +1,5 @@
 /** A cache of database reads, kept correct by the change feed. */
-import { type Clock, epochSeconds } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { ChangeFeed, ChangeTopic } from './change-feed.ts';
 import { createPackedTexts } from './packed-texts.ts';
 import { createSlots } from './slots.ts';
@@ -28,7 +28,7 @@ export interface Cache<Value extends Cacheable> {
    * @param isUsable if it returns false for the cached value, the value is loaded again. Not called for a miss.
    */
   get(key: string, load: () => Promise<Value>, isUsable?: (value: NonNullable<Value>) => boolean): Promise<Value>;
-  /** Call this before a read. The returned function caches the result of the read if nothing has changed since. */
+  /** Call this before a read. The returned function caches the result, unless there was a change or a cached miss. */
   beginRead(): (key: string, value: NonNullable<Value>) => void;
   /**
    * Removes a value that this node has just changed, before the database announces the change.
@@ -49,7 +49,7 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly within?: { readonly topic: ChangeTopic; readonly namesIn: (value: Value) => string[] };
   /** Maximum total size. The values that were loaded longest ago are removed first, because they expire first. */
   readonly maxSize?: number;
-  /** By default, each value has size 1. */
+  /** Returns a whole number; by default, each value has size 1. */
   readonly sizeOf?: (value: Value) => number;
   /** Maximum number of cached misses; by default 0. Set this only if `topics` announce new rows. */
   readonly maxMisses?: number;
@@ -60,17 +60,19 @@ export interface CacheOptions<Value extends Cacheable> {
   readonly asText?: { pack(value: NonNullable<Value>): string; unpack(text: string): NonNullable<Value> };
 }
 
-/** The lists of the slots of a cache. A slot in neither is loading. */
+/** The lists of the slots of a cache. The slots of pending loads are in no list. */
 const VALUES = 0;
 /** Separate from the values, so that look-ups of keys that do not exist cannot displace values. */
 const MISSES = 1;
 
 /** Stands for a value that is not stored as text. */
 const NO_TEXT = -1;
+/** Stands for no slot in `objects`: the head of a list has no value. */
+const NO_SLOT = 0;
 
 /**
  * Caches promises, so that concurrent callers share one database read. A read that began before a change is never
- * served after the change: the entry is added when its read starts, and a change also removes entries whose read is in
+ * served after the change: the key is added when its read starts, and a change also removes keys whose read is in
  * progress.
  */
 export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>): Cache<Value> {
@@ -78,7 +80,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   const maxSizes = [parts.maxSize ?? DEFAULT_MAX_SIZE, parts.maxMisses ?? 0];
   const texts = createPackedTexts();
   const slots = createSlots(2);
-  /** In seconds since the epoch: V8 stores a number above 2^31, such as milliseconds, in more memory. */
+  /** When the load of each slot began. */
   const startedAt: number[] = [];
   /** For each slot the value of `nameChangeCount` when it was last found to be current. */
   const changesSeen: number[] = [];
@@ -91,17 +93,17 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   /** The latest slots whose value was made an object of its text. The next one replaces the one at `nextObject`. */
   let objects: number[] = [];
   let nextObject = 0;
-  /** `nameChangeCount` at the latest change of each name. Entries are compared with it when they are used. */
+  /** `nameChangeCount` at the latest change of each name. Values are compared with it when they are used. */
   const nameChanges = new Map<string, number>();
   let nameChangeCount = 0;
   let changeCount = 0;
 
   /** Returns an empty slot for the key. */
-  function begin(key: string, now: number, names: number): number {
+  function begin(key: string, { now, seen }: { readonly now: number; readonly seen: number }): number {
     const slot = slots.add(key);
     empty(slot);
     startedAt[slot] = now;
-    changesSeen[slot] = names;
+    changesSeen[slot] = seen;
     return slot;
   }
 
@@ -110,6 +112,8 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     const text = textOf[slot] ?? NO_TEXT;
     if (text !== NO_TEXT) texts.delete(text);
     textOf[slot] = NO_TEXT;
+    const place = objects.indexOf(slot);
+    if (place >= 0) objects[place] = NO_SLOT;
     promises[slot] = undefined;
     values[slot] = undefined;
     slots.take(slot);
@@ -188,7 +192,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   }
 
   function isCurrent(slot: number): boolean {
-    const age = clock() - (startedAt[slot] ?? 0) * 1000;
+    const age = clock() - (startedAt[slot] ?? 0);
     // A negative age means that the clock was set back, so the real age is unknown.
     if (!(age >= 0 && age < MAX_AGE_MS)) return false;
     const seen = changesSeen[slot] ?? 0;
@@ -210,13 +214,12 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     },
 
     beginRead() {
-      const seen = changeCount;
-      const now = epochSeconds(clock);
-      const names = nameChangeCount;
+      const before = changeCount;
+      const began = { now: clock(), seen: nameChangeCount };
       return (key, value) => {
         const cached = slots.find(key);
-        if (!changes.isLive || changeCount !== seen || (cached !== undefined && isCurrent(cached))) return;
-        keep(begin(key, now, names), value);
+        if (!changes.isLive || changeCount !== before || (cached !== undefined && isCurrent(cached))) return;
+        keep(begin(key, began), value);
       };
     },
 
@@ -235,9 +238,9 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
           return Promise.resolve(value);
         }
       }
-      const names = nameChangeCount;
+      const seen = nameChangeCount;
       const promise = load();
-      const slot = begin(key, epochSeconds(clock), names);
+      const slot = begin(key, { now: clock(), seen });
       promises[slot] = promise;
       // After another change or load, the slot has another promise or none.
       promise.then(

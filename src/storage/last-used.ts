@@ -1,6 +1,6 @@
 /** Records when a secret, an API key or a connection was last used; writes it in the background. */
 import type { Logger } from 'pino';
-import { type Clock, epochSeconds } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { outsideRequests } from '../base/current-request.ts';
 import { createBackgroundWriter } from './background-writer.ts';
 import { createSlots } from './slots.ts';
@@ -16,7 +16,7 @@ export type WriteUses = (uses: readonly Use[]) => Promise<void>;
 export type LastUsed<Kind extends string> = ReturnType<typeof createLastUsed<Kind>>;
 
 /** Minimum time between two writes for the same id. */
-const PRECISION_SECONDS = 5 * 60;
+const PRECISION_MS = 5 * 60_000;
 /** How long a new use waits, so that it is written together with other uses. */
 const PAUSE_MS = 5_000;
 const BATCH = 500;
@@ -72,7 +72,7 @@ function createUses(parts: {
   const usedAt: number[] = [];
   /** True if there was a use since the last write began. */
   const isUsedAgain: boolean[] = [];
-  /** When a use was last written, in seconds since the epoch: V8 stores a number above 2^31 in more memory. */
+  /** When a use was last written. */
   const writtenAt: number[] = [];
   let isClosing = false;
 
@@ -89,7 +89,7 @@ function createUses(parts: {
         return uses.slice(start);
       }
       for (const slot of batch) {
-        writtenAt[slot] = epochSeconds(clock);
+        writtenAt[slot] = clock();
         slots.put(slot);
       }
     }
@@ -104,12 +104,12 @@ function createUses(parts: {
 
   /** Queues each due id for another write if it was used after its last write, and otherwise forgets it. */
   function addDue(): void {
-    const now = epochSeconds(clock);
+    const now = clock();
     while (slots.total() > 0) {
       const slot = slots.oldest();
       const age = now - (writtenAt[slot] ?? 0);
       // A negative age means that the clock was set back, so the real age is unknown.
-      if (!isClosing && age >= 0 && age < PRECISION_SECONDS) return;
+      if (!isClosing && age >= 0 && age < PRECISION_MS) return;
       slots.take(slot);
       if (isUsedAgain[slot]) writer.add(slot);
       else slots.delete(slot);
@@ -120,12 +120,12 @@ function createUses(parts: {
     addDue,
     record(id: string): void {
       if (isClosing) return;
-      const known = slots.find(id);
-      if (known === undefined && slots.count() - slots.total() >= MAX_WAITING) return;
-      const slot = known ?? slots.add(id);
+      const isKnown = slots.find(id) !== undefined;
+      if (!isKnown && slots.count() - slots.total() >= MAX_WAITING) return;
+      const slot = slots.add(id);
       usedAt[slot] = clock();
-      isUsedAgain[slot] = known !== undefined;
-      if (known === undefined) writer.add(slot);
+      isUsedAgain[slot] = true;
+      if (!isKnown) writer.add(slot);
     },
     flush(): Promise<void> {
       addDue();

@@ -46,8 +46,8 @@ export async function openTokenStore(parts: {
 }> {
   const { redisUrl, database, clock, timeoutFactor = 1, timeShift = () => 0, log } = parts;
   if (redisUrl === undefined) {
-    const parts = { database, clock, timeShift, log };
-    return { store: createPostgresStore(parts), limits: postgresLimits(parts) };
+    const shared = { database, clock, timeShift, log };
+    return { store: createPostgresStore(shared), limits: postgresLimits(shared) };
   }
   const redis = createRedis(redisUrl, { timeoutFactor });
   try {

@@ -19,7 +19,7 @@ const at = (numbers: readonly number[], slot: number): number => numbers[slot] a
 
 /**
  * Gives each key a number, its slot. The caller stores the fields of a key in arrays, at the index of its slot, so that
- * neither a new nor a replaced key leaves objects behind. A slot can be in one of several lists.
+ * a key needs no object of its own. A slot can be in one of several lists. The arrays never shrink.
  */
 export function createSlots(lists = 1) {
   let table = newTable(lists);

@@ -48,9 +48,9 @@ export const problemOf = <Code extends string>(code: Code, text: Message) => ({ 
 
 type Tree = Readonly<Record<string, Readonly<Record<string, string>>>>;
 /** The placeholders of each text by its key: those of all languages must be the same. */
-type Slots = ReadonlyMap<string, string>;
+type Placeholders = ReadonlyMap<string, string>;
 
-type Installed = Map<string, { readonly texts: Texts; readonly slots: Slots }>;
+type Installed = Map<string, { readonly texts: Texts; readonly placeholders: Placeholders }>;
 
 const installed: Installed = new Map();
 
@@ -72,7 +72,7 @@ export const languages = (): readonly string[] => [...loaded().keys()];
 
 /** True if the message, or a message in its values, has no text: it may come from a node of a later version. */
 export const isUnknown = ({ key, values = {} }: Message): boolean =>
-  !loaded().get('en')?.slots.has(key) ||
+  !loaded().get('en')?.placeholders.has(key) ||
   Object.values(values).some((value) => typeof value === 'object' && 'key' in value && isUnknown(value));
 
 /** Returns the English texts if there is no such language. */
@@ -93,14 +93,14 @@ export function addLanguage(language: string, tree: Tree): () => boolean {
     for (const [name, text] of Object.entries(texts)) sources.set(`${page}.${name}`, text);
   }
   const locale = sources.get('language.locale') ?? language;
-  const english = installed.get('en')?.slots;
-  const slots = new Map<string, string>();
+  const english = installed.get('en')?.placeholders;
+  const placeholders = new Map<string, string>();
   const problems: string[] = [];
   for (const key of english?.keys() ?? []) if (!sources.has(key)) problems.push(`no ${key}`);
   for (const [key, source] of sources) {
     try {
       const own = slotsOf(new IntlMessageFormat(source, locale, IN_UTC));
-      slots.set(key, `${own}`);
+      placeholders.set(key, `${own}`);
       problems.push(...forbiddenIn(own).map((slot) => `${key} must not have ${slot}`));
       const wanted = english?.get(key);
       if (english && wanted === undefined) problems.push(`${key} is not in English`);
@@ -110,7 +110,7 @@ export function addLanguage(language: string, tree: Tree): () => boolean {
     }
   }
   if (problems.length > 0) throw new Error(`texts in ${language}: ${problems.join('; ')}`);
-  installed.set(language, { slots, texts: createTexts(language, locale, sources) });
+  installed.set(language, { placeholders, texts: createTexts(language, locale, sources) });
   return () => installed.delete(language);
 }
 

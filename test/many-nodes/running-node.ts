@@ -52,15 +52,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 }
 
 /** Starts a node without waiting until it answers. */
-export async function launchNode({
-  sharing,
-  main = MAIN,
-  issuer,
-  settings = '{}',
-  environment: more = {},
-  address,
-  logFile,
-}: NodeOptions): Promise<RunningNode> {
+export async function launchNode(options: NodeOptions): Promise<RunningNode> {
+  const { sharing, main = MAIN, issuer, settings = '{}', environment: more = {}, address, logFile } = options;
   const { host, port, operatorsPort } = address ?? {
     host: 'localhost',
     port: await freePort(),
@@ -84,14 +77,7 @@ export async function launchNode({
     ...(logFile !== undefined && { output: { file: logFile } }),
   });
   const operatorsUrl = `http://${host}:${operatorsPort}`;
-  return {
-    ...program,
-    port,
-    operatorsUrl,
-    environment,
-    writeSettings,
-    readyz: () => readinessOf({ operatorsUrl }),
-  };
+  return { ...program, port, operatorsUrl, environment, writeSettings, readyz: () => readinessOf({ operatorsUrl }) };
 }
 
 /** @param more may name files of keys, which then replace the keys. */
@@ -99,11 +85,7 @@ function environmentOf({ settings: { storage, secrets } }: TestService, more: En
   return {
     DATABASE_URL: storage.databaseUrl ?? '',
     REDIS_URL: storage.redisUrl ?? '',
-    ...(more.GATEHOUSE_COOKIE_KEYS_FILE === undefined && {
-      GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(','),
-    }),
-    ...(more.GATEHOUSE_TOKEN_KEYS_FILE === undefined && {
-      GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(','),
-    }),
+    ...(more.GATEHOUSE_COOKIE_KEYS_FILE === undefined && { GATEHOUSE_COOKIE_KEYS: secrets.cookieKeys.join(',') }),
+    ...(more.GATEHOUSE_TOKEN_KEYS_FILE === undefined && { GATEHOUSE_TOKEN_KEYS: secrets.tokenKeys.join(',') }),
   };
 }

@@ -49,23 +49,19 @@ export async function setExternalId(
   accounts.forget(id);
 }
 
-export function startWithUpstream({
-  provider,
-  hasSecond = false,
-  second,
-  passwords = true,
-  settings = {},
-  start = startsOn(),
-}: {
-  /** Starts the service; `forEachDeployment` passes this to suites that run on each deployment. */
-  readonly start?: Start;
-  readonly provider?: Partial<SignInProvider>;
-  readonly hasSecond?: boolean;
-  /** Settings of the second provider. */
-  readonly second?: Partial<SignInProvider>;
-  readonly passwords?: boolean;
-  readonly settings?: Overrides;
-} = {}): WithUpstream {
+export function startWithUpstream(
+  options: {
+    /** Starts the service; `forEachDeployment` passes this to suites that run on each deployment. */
+    readonly start?: Start;
+    readonly provider?: Partial<SignInProvider>;
+    readonly hasSecond?: boolean;
+    /** Settings of the second provider. */
+    readonly second?: Partial<SignInProvider>;
+    readonly passwords?: boolean;
+    readonly settings?: Overrides;
+  } = {},
+): WithUpstream {
+  const { provider, hasSecond = false, second, passwords = true, settings = {}, start = startsOn() } = options;
   const parts = {} as { -readonly [Part in keyof WithUpstream]: WithUpstream[Part] };
 
   before('start the providers and the service, and seed it', async () => {

@@ -69,7 +69,7 @@ describe('cache of people, clients and keys', () => {
     expect(await get('key', 'later')).to.equal('a minute later');
   });
 
-  it('a cache of texts and one of objects answer like a list, for texts of all lengths and sequences of changes', async () => {
+  it('a cache of texts and a cache of objects give the answers of a simple model, for texts of all lengths and many changes', async () => {
     const asText = { pack: (value: string) => value, unpack: (text: string) => text };
     const step = fc.record({ place: fc.nat(60), length: fc.nat(15_000), change: fc.nat(20) });
     const steps = fc.array(step, { minLength: 200, maxLength: 400 });
@@ -132,6 +132,12 @@ describe('cache of people, clients and keys', () => {
     now += MINUTE;
     expect(await get('key-1', 'again')).to.equal('again');
     expect(unpacked).to.equal(1);
+    for (let index = 0; index < 40 * 31; index += 1) {
+      if (index % 31 === 0) now += MINUTE;
+      await get(`key-${index % 31}`, 'reloaded');
+    }
+    for (let index = 0; index < 31; index += 1) expect(await get(`key-${index}`, 'later')).to.equal('reloaded');
+    expect(unpacked).to.equal(1);
   });
 
   it('only changes of a topic of the cache, or of "everything", remove cached values', async () => {
@@ -164,6 +170,8 @@ describe('cache of people, clients and keys', () => {
   it('the result of a read that began before a change is neither shared nor cached after the change', async () => {
     const announcements: [ChangeTopic, string?][] = [['access', 'key'], ['organizations', 'org_a'], ['everything']];
     for (const change of announcements) {
+      await get('key', 'org_b expired');
+      now += MINUTE;
       const slow = Promise.withResolvers<string>();
       const early = cache.get('key', () => slow.promise);
       announce(...change);
@@ -174,13 +182,28 @@ describe('cache of people, clients and keys', () => {
       expect(await get('key', 'later')).to.equal('org_a after');
       cache.invalidate('access', 'key');
     }
-    // Test the same without a second request during the slow read.
+    // Test the same without a second request during the slow read, in a cache that evicts.
+    cache = newCache({ maxSize: 2 });
+    for (const topic of ['organizations', 'everything'] as const) {
+      const slow = Promise.withResolvers<string>();
+      const early = cache.get('key', () => slow.promise);
+      announce(topic, 'org_a');
+      slow.resolve('org_a before');
+      await early;
+      for (const key of ['key', 'other']) await get(key, 'org_a after');
+      expect(await get('key', 'later')).to.equal('org_a after');
+      announce('everything');
+    }
+  });
+
+  it('a failed read is not cached, and a read that fails after a change disturbs no other key', async () => {
     const slow = Promise.withResolvers<string>();
-    const early = cache.get('key', () => slow.promise);
-    announce('organizations', 'org_a');
-    slow.resolve('org_a before');
-    await early;
-    expect(await get('key', 'org_a after')).to.equal('org_a after');
+    const failing = cache.get('changed', () => slow.promise).catch(() => 'failed');
+    announce('access', 'changed');
+    slow.reject(new Error('away'));
+    expect(await failing).to.equal('failed');
+    for (const key of ['changed', 'b', 'c']) await get(key, key);
+    for (const key of ['changed', 'b', 'c']) expect(await get(key, 'later')).to.equal(key);
   });
 
   it('no cached value is used for longer than a minute, even if no change is announced', async () => {
