@@ -5,8 +5,8 @@ import { outsideRequests } from '../base/current-request.ts';
  * @param options.pauseMs the time from the first waiting entry to the write of all waiting entries
  * @param options.maxWaiting if this many entries wait, further entries are dropped until the next write
  * @param options.keyOf if given, only the latest of several entries with the same key is written
- * @param options.write must not reject. Returns the entries to retry after the next pause; all other entries are treated as
- *   written.
+ * @param options.write must not reject. Returns the entries to retry after the next pause; all others are treated
+ *   as written.
  */
 export function createBackgroundWriter<Entry>(options: {
   pauseMs: number;
