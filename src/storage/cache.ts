@@ -67,7 +67,7 @@ const MISSES = 1;
 
 /** Stands for a value that is not stored as text. */
 const NO_TEXT = -1;
-/** Stands for no slot in `objects`: the head of a list has no value. */
+/** Marks a free place in `objects`. It is the head of a list, so it is never the slot of a key. */
 const NO_SLOT = 0;
 
 /**
@@ -80,11 +80,11 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   const maxSizes = [parts.maxSize ?? DEFAULT_MAX_SIZE, parts.maxMisses ?? 0];
   const texts = createPackedTexts();
   const slots = createSlots(2);
-  /** When the load of each slot began. */
+  /** For each slot the time at which the load of its value began. */
   const startedAt: number[] = [];
   /** For each slot the value of `nameChangeCount` when it was last found to be current. */
   const changesSeen: number[] = [];
-  /** The result of the load, until the value is stored. */
+  /** For each slot the result of a pending load, or of a load that found no row. */
   let promises: (Promise<Value> | undefined)[] = [];
   /** The value as an object; undefined for a miss, during the load, and if only the text is stored. */
   let values: (NonNullable<Value> | undefined)[] = [];
@@ -98,7 +98,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
   let nameChangeCount = 0;
   let changeCount = 0;
 
-  /** Returns an empty slot for the key. */
+  /** Returns the slot of the key, and removes its former value. */
   function begin(key: string, { now, seen }: { readonly now: number; readonly seen: number }): number {
     const slot = slots.add(key);
     empty(slot);
@@ -107,7 +107,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
     return slot;
   }
 
-  /** Removes what is stored in the slot. */
+  /** Removes the value and the pending load of the slot, which stays the slot of its key. */
   function empty(slot: number): void {
     const text = textOf[slot] ?? NO_TEXT;
     if (text !== NO_TEXT) texts.delete(text);
@@ -242,7 +242,7 @@ export function createCache<Value extends Cacheable>(parts: CacheOptions<Value>)
       const promise = load();
       const slot = begin(key, { now: clock(), seen });
       promises[slot] = promise;
-      // After another change or load, the slot has another promise or none.
+      // If the key was changed or loaded again during this load, `promises` no longer contains this promise.
       promise.then(
         (value) => {
           if (promises[slot] !== promise) return;

@@ -1,7 +1,8 @@
 /** Tables of keys as arrays of numbers, because V8's garbage collector visits each object of a large table. */
 
 function newTable(lists: number) {
-  // The first slots are the heads of the lists. Each list is circular; a slot in no list is linked to itself.
+  // The first slots are the heads of the lists. The head follows the last slot of its list. A slot in no list follows
+  // itself.
   const heads = Array.from({ length: lists }, (_, list) => list);
   return {
     slots: new Map<string, number>(),

@@ -23,7 +23,7 @@ export type PersonConnection = readonly [clientId: string, generation: number, l
 
 export type People = ReturnType<typeof createPeople>;
 
-/** Per unit of the cache's size (3 kB): organizations and warehouses, including those in connection limits. */
+/** One unit of the cache's size (3 kB) is for so many organizations and warehouses, including those in limits. */
 const PLACES = 10;
 /** This many ids of ended authorizations take as much memory as one organization or warehouse. */
 const ENDED_IN_PLACE = 7;
