@@ -16,7 +16,7 @@ RUN chmod -R u+rwX,go+rX,go-w /own /opt/gatehouse
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="Gatehouse" \
       org.opencontainers.image.description="OAuth 2.0 authorization service of a warehouse GraphQL API" \
-      org.opencontainers.image.version="1.0.0-next" \
+      org.opencontainers.image.version="1.0.0" \
       org.opencontainers.image.licenses="MIT"
 WORKDIR /opt/gatehouse
 COPY --from=build /opt/gatehouse/node_modules ./node_modules

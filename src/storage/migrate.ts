@@ -176,7 +176,7 @@ export class MigrationsPending extends Refusal {
   }
 }
 
-/** Until 1.0.0 the first migration is edited in place, so its name does not tell which text created a schema. */
+/** Before 1.0.0 the first migration was edited in place, so its name does not tell which text created a schema. */
 const schemaFingerprint = async (): Promise<string> => {
   const text = await readFile(path.join(MIGRATIONS, `${FIRST}.sql`), 'utf8');
   return `schema ${sha256(text.replace(/--.*$/gm, '').replace(/\s+/g, ' '))}`;

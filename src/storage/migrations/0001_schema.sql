@@ -1,5 +1,4 @@
--- The whole schema of Gatehouse. Until 1.0.0 is released, this file is edited in place, and a database that an
--- earlier commit created is refused. From then on, a change of the schema is a new file with the next number.
+-- The schema of 1.0.0. A change of the schema is a new file with the next number.
 -- Up Migration
 
 -- Notifications: each node caches what it has read until a trigger announces a change (storage/change-feed.ts).
